@@ -1,0 +1,9 @@
+# Each target only calls `python3 -m dev ...`, so a machine without make can do the same.
+# PYTHON names the interpreter; ARGS is handed on: make test ARGS="-k plan -x"
+PYTHON ?= python3
+ARGS ?=
+
+.PHONY: help setup run test check oclgrind bench clean
+
+help setup run test check oclgrind bench clean:
+	@$(PYTHON) -m dev $@ $(ARGS)

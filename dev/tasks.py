@@ -1,0 +1,88 @@
+"""What each word of `python3 -m dev` does; every task returns an exit code."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from dev.environment import ROOT, SetupError, child_environment, ensure
+
+Task = Callable[[list[str]], int]
+DROPPED = (".venv", ".cache", ".hypothesis", "build", "dist")
+
+
+def _python(*arguments: str, **settings: str) -> int:
+    command = [str(ensure()), *arguments]
+    print("$ " + shlex.join([".venv/bin/python", *arguments]), flush=True)
+    return subprocess.call(command, cwd=ROOT, env=child_environment() | settings)
+
+
+def setup(more: list[str]) -> int:
+    """make .venv with everything pinned in requirements/"""
+    ensure()
+    return 0
+
+
+def run(more: list[str]) -> int:
+    """the main job: every study, small and quick, into one run file and one page"""
+    return _python("-m", "handtorch", "study", "all", "--quick", *more)
+
+
+def test(more: list[str]) -> int:
+    """all tests, on every OpenCL implementation found"""
+    return _python("-m", "pytest", *more)
+
+
+def check(more: list[str]) -> int:
+    """lint and types"""
+    lint = _python("-m", "ruff", "check", ".")
+    return _python("-m", "mypy") or lint
+
+
+def oclgrind(more: list[str]) -> int:
+    """every kernel under Oclgrind and through clang's OpenCL front end"""
+    if shutil.which("oclgrind") is None:
+        raise SetupError(
+            "oclgrind is not installed; it checks kernels for races and stray accesses\n"
+            "  try: apt-get install oclgrind (Debian, Ubuntu; needs root)"
+        )
+    needs = ",".join(filter(None, [os.environ.get("HANDTORCH_REQUIRE", ""), "oclgrind"]))
+    return _python("-m", "pytest", "-m", "oclgrind or clang", *more, HANDTORCH_REQUIRE=needs)
+
+
+def bench(more: list[str]) -> int:
+    """every file of benchmarks/, or those named"""
+    there = {path.stem: path for path in sorted((ROOT / "benchmarks").glob("[!_]*.py"))}
+    if unknown := [name for name in more if name not in there]:
+        listed = ", ".join(there) or "none"
+        raise SetupError(f"no such benchmark: {', '.join(unknown)}\n  try: one of {listed}")
+    if not there:
+        raise SetupError("there is no benchmark in benchmarks/")
+    codes = [_python(str(there[name].relative_to(ROOT))) for name in more or there]
+    return next((code for code in codes if code != 0), 0)
+
+
+def clean(more: list[str]) -> int:
+    """delete .venv and every cache; run files stay"""
+    made = [ROOT / name for name in DROPPED]
+    sources = [ROOT / name for name in ("src", "dev", "tests", "benchmarks")]
+    made += [p for s in sources for name in ("__pycache__", "*.egg-info") for p in s.rglob(name)]
+    for path in filter(Path.exists, made):
+        print(f"deleting {path.relative_to(ROOT)}")
+        shutil.rmtree(path)
+    return 0
+
+
+TASKS: dict[str, Task] = {
+    "setup": setup,
+    "run": run,
+    "test": test,
+    "check": check,
+    "oclgrind": oclgrind,
+    "bench": bench,
+    "clean": clean,
+}

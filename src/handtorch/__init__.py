@@ -1,0 +1,21 @@
+"""HandTorch: train and run PyTorch models on the GPU or CPU in your hand, through OpenCL.
+
+`import handtorch` needs neither torch nor a driver: names are loaded when they are first used."""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "train_step": "handtorch.api", "inference": "handtorch.api",
+    "TrainStep": "handtorch.api", "Inference": "handtorch.api", "Loss": "handtorch.api",
+    "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
+}
+__all__ = [*sorted(_HOMES), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'handtorch' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

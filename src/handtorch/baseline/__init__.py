@@ -1,0 +1,1 @@
+"""What ours is compared with, and how to compare fairly in one process."""

@@ -1,0 +1,121 @@
+"""Timing several sides against each other in one process, so that their ratio is fair.
+
+Two thread pools in one process steal each other's cores: after a call into NumPy or torch the BLAS
+workers spin, for OpenBLAS some 30 ms, and whoever comes next gets half a machine. So sides run in
+blocks of their own: wait until the process is quiet, warm up untimed, then one side alone for a
+while; then the next, in several rounds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from statistics import median
+
+Work = Callable[[int], None]                # do it so many times, and wait for the end
+
+PAUSE_S = 0.010
+_QUIET_S = 0.001                            # CPU time of this process in one pause
+_MOST_PAUSES = 50
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long to measure.
+
+    Each side runs `rounds` blocks of at least `block_s` and `runs / rounds` runs, unless a block
+    would then take longer than `most_s`: such a side does what fits, at least one run a block, and
+    a single round if one run alone takes that long. A side whose single run takes longer than
+    `refuse_s` is left out."""
+
+    rounds: int
+    block_s: float = 0.060
+    runs: int = 1
+    most_s: float = float("inf")
+    refuse_s: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per run, the mean of each block in order; `runs` is how many were timed in all."""
+
+    seconds: tuple[float, ...]
+    runs: int
+    refused: str = ""
+
+    @property
+    def median_s(self) -> float:
+        return median(self.seconds)
+
+
+@dataclass
+class _Course:
+    """One side while it is being measured."""
+
+    work: Work
+    count: int = 1                          # runs in a block
+    rounds: int = 1
+    seconds: list[float] = field(default_factory=list)
+    refused: str = ""
+
+
+def interleave(sides: Mapping[str, Work], plan: Plan) -> dict[str, Timing]:
+    """Time every side in alternating blocks; each round starts with another side."""
+    courses = {name: _prepare(work, plan) for name, work in sides.items()}
+    names = list(sides)
+    for number in range(plan.rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            course = courses[name]
+            if number < course.rounds:
+                course.seconds.append(_block(course.work, course.count))
+    return {name: Timing(tuple(c.seconds), c.count * len(c.seconds), c.refused)
+            for name, c in courses.items()}
+
+
+def settle() -> None:
+    """Wait until no thread of this process computes, half a second at most."""
+    for _ in range(_MOST_PAUSES):
+        before = time.process_time()
+        time.sleep(PAUSE_S)
+        if time.process_time() - before < _QUIET_S:
+            return
+
+
+def timed(work: Work, count: int) -> float:
+    """Seconds for `count` runs, on the monotonic clock, first call to end of the wait."""
+    start_ns = time.perf_counter_ns()
+    work(count)
+    return (time.perf_counter_ns() - start_ns) / 1e9
+
+
+def _prepare(work: Work, plan: Plan) -> _Course:
+    """Warm up, and find out how many runs make a block."""
+    settle()
+    work(1)                                 # compiles, allocates, wakes threads
+    once = timed(work, 1)
+    if once > plan.refuse_s:
+        why = f"one run takes {once:.2g} s, more than the {plan.refuse_s:g} s allowed here"
+        return _Course(work, rounds=0, refused=why)
+    if once < plan.block_s:                 # a single short run is mostly the cost of waiting
+        several = ceil(plan.block_s / 4 / once)
+        once = timed(work, several) / several
+    wanted = max(ceil(plan.runs / plan.rounds), ceil(plan.block_s / once))
+    return _Course(work, max(1, min(wanted, int(plan.most_s / once))),
+                   1 if once > plan.most_s else plan.rounds)
+
+
+def _block(work: Work, count: int) -> float:
+    settle()
+    if count > 1:                           # where one run is a whole block, caches hardly matter
+        work(1)
+        work(1)
+    return timed(work, count) / count
+
+
+def middle_half(values: Sequence[float]) -> float:
+    """The interquartile range, by nearest rank; 0 for a single value."""
+    ordered = sorted(values)
+    return ordered[(3 * len(ordered)) // 4 if len(ordered) > 1 else 0] - ordered[len(ordered) // 4]

@@ -1,0 +1,1 @@
+"""The `handtorch` command: `main` dispatches, every other file is one command."""

@@ -1,0 +1,1 @@
+"""The op set by family; `graph/opset.py` is their sum."""

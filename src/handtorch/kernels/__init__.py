@@ -1,0 +1,1 @@
+"""OpenCL C kernels, what each needs, and how it is launched."""

@@ -1,0 +1,18 @@
+"""Every kernel there is, by name, and every case that checks one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from handtorch.kernels import gemm, pointwise, roofline, simple
+from handtorch.kernels.case import Case
+from handtorch.kernels.spec import Kernel
+
+_FAMILIES = (gemm, pointwise, roofline, simple)
+KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
+
+
+def all_cases() -> Iterator[Case]:
+    """At least one case for each kernel; small enough for Oclgrind."""
+    for family in _FAMILIES:
+        yield from family.cases()

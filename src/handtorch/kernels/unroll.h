@@ -1,0 +1,50 @@
+// unroll.h: repeat a macro with a literal index, so that registers have names instead of subscripts
+// (Arm's and Qualcomm's compilers spill private arrays, even when fully unrolled).
+//   EACH_ROW(n, X)       -> X(0) X(1) ... X(n-1)          n up to 16
+//   EACH_COL(n, X, r)    -> X(r, 0) X(r, 1) ... X(r, n-1)  n up to 8; nests inside EACH_ROW
+#ifndef HANDTORCH_UNROLL_H
+#define HANDTORCH_UNROLL_H
+#define HT_CAT_(a, b) a##b
+#define HT_CAT(a, b) HT_CAT_(a, b)
+#define HT_ROW_1(X) X(0)
+#define HT_ROW_2(X) HT_ROW_1(X) X(1)
+#define HT_ROW_3(X) HT_ROW_2(X) X(2)
+#define HT_ROW_4(X) HT_ROW_3(X) X(3)
+#define HT_ROW_5(X) HT_ROW_4(X) X(4)
+#define HT_ROW_6(X) HT_ROW_5(X) X(5)
+#define HT_ROW_7(X) HT_ROW_6(X) X(6)
+#define HT_ROW_8(X) HT_ROW_7(X) X(7)
+#define HT_ROW_9(X) HT_ROW_8(X) X(8)
+#define HT_ROW_10(X) HT_ROW_9(X) X(9)
+#define HT_ROW_11(X) HT_ROW_10(X) X(10)
+#define HT_ROW_12(X) HT_ROW_11(X) X(11)
+#define HT_ROW_13(X) HT_ROW_12(X) X(12)
+#define HT_ROW_14(X) HT_ROW_13(X) X(13)
+#define HT_ROW_15(X) HT_ROW_14(X) X(14)
+#define HT_ROW_16(X) HT_ROW_15(X) X(15)
+#define EACH_ROW(n, X) HT_CAT(HT_ROW_, n)(X)
+#define HT_COL_1(X, r) X(r, 0)
+#define HT_COL_2(X, r) HT_COL_1(X, r) X(r, 1)
+#define HT_COL_3(X, r) HT_COL_2(X, r) X(r, 2)
+#define HT_COL_4(X, r) HT_COL_3(X, r) X(r, 3)
+#define HT_COL_5(X, r) HT_COL_4(X, r) X(r, 4)
+#define HT_COL_6(X, r) HT_COL_5(X, r) X(r, 5)
+#define HT_COL_7(X, r) HT_COL_6(X, r) X(r, 6)
+#define HT_COL_8(X, r) HT_COL_7(X, r) X(r, 7)
+#define EACH_COL(n, X, r) HT_CAT(HT_COL_, n)(X, r)
+// OpenCL C has no vectors of one; these make width 1 mean a plain scalar.
+#define float1 float
+#define vload1(o, p) ((p)[o])
+#define vstore1(v, o, p) ((p)[o] = (v))
+#define VEC(type, width) HT_CAT(type, width)
+#define VLOAD(width) HT_CAT(vload, width)
+#define VSTORE(width) HT_CAT(vstore, width)
+// LANE_SUM16(v), LANE_MAX16(v): across the lanes of a float16, in pairs. Lane by lane, not .lo + .hi:
+// Oclgrind 21.10 takes lanes 8 to 15 of a swizzle for uninitialised, or crashes.
+#define HT_ADD(a, b) ((a) + (b))
+#define HT_FOLD4(F, v, a, b, c, d) F(F((v).s##a, (v).s##b), F((v).s##c, (v).s##d))
+#define HT_FOLD16(F, v) F(F(HT_FOLD4(F, v, 0, 1, 2, 3), HT_FOLD4(F, v, 4, 5, 6, 7)), \
+                          F(HT_FOLD4(F, v, 8, 9, a, b), HT_FOLD4(F, v, c, d, e, f)))
+#define LANE_SUM16(v) HT_FOLD16(HT_ADD, v)
+#define LANE_MAX16(v) HT_FOLD16(fmax, v)
+#endif

@@ -1,0 +1,56 @@
+"""Every setting that comes from outside, in one place: the sole reader of `os.environ`.
+
+`KNOBS` is the list shown by `handtorch --help-knobs`. Functions read the environment when called,
+so a test may change it.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Knob:
+    name: str
+    default: str
+    help: str
+
+
+KNOBS = (
+    Knob("HANDTORCH_DEVICE", "", "device by index, name or vendor; `pocl/0-of-2` is a part of one"),
+    Knob("HANDTORCH_CACHE", "", "folder for compiled kernels and verdicts (else the XDG cache)"),
+    Knob("HANDTORCH_DUMP", "", "folder into which every compiler stage writes its product"),
+    Knob("HANDTORCH_RUNS", "runs", "folder for run files and pages"),
+    Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets"),
+)
+_DEFAULTS = {k.name: k.default for k in KNOBS}
+
+
+def value(name: str) -> str:
+    """The knob's value, or its default; asking for a knob that is not listed is our bug."""
+    return os.environ.get(name, "") or _DEFAULTS[name]
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels and verdicts lie; not created here."""
+    if chosen := value("HANDTORCH_CACHE"):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "handtorch"
+
+
+def dump_folder() -> Path | None:
+    chosen = value("HANDTORCH_DUMP")
+    return Path(chosen).expanduser() if chosen else None
+
+
+def loader_setting(name: str) -> str:
+    """A setting of the OpenCL loader or runtime (`OCL_ICD_VENDORS`, ...), empty if unset."""
+    return os.environ.get(name, "")
+
+
+def set_for_loader(name: str, setting: str) -> None:
+    """Tell the OpenCL loader or runtime something; works only before it is loaded."""
+    os.environ[name] = setting

@@ -1,0 +1,21 @@
+"""Products."""
+
+from __future__ import annotations
+
+from handtorch.graph.node import Node
+from handtorch.graph.step import Lowered
+from handtorch.kernels.gemm import matmul_steps
+from handtorch.lower.registry import Target, lowers
+
+
+@lowers("matmul")
+def matmul(node: Node, target: Target) -> Lowered:
+    """One launch, two where packing pays; the epilogue rides along."""
+    a, b, *extra = node.inputs
+    does = node.words("epilogue")
+    bias = extra.pop(0) if "bias" in does else None
+    mask = extra.pop(0) if "relu_grad" in does else None
+    return Lowered(matmul_steps(
+        a, b, node.outputs[0], ta=node.flag("ta"), tb=node.flag("tb"), bias=bias,
+        relu="relu" in does, mask=mask, spec=target.spec, node=target.node,
+        new_value=target.scratch))

@@ -1,0 +1,1 @@
+"""Graph -> Graph, one idea per file; `graph.check` runs after each."""

@@ -1,0 +1,53 @@
+"""Program: all a runtime needs to run a step, and nothing of how it was made.
+
+It holds no device handle and no weights: states are written into it when it is loaded."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+from handtorch.graph.device_spec import DeviceSpec
+from handtorch.graph.node import Graph, Node
+from handtorch.graph.step import Step
+from handtorch.graph.text import graph_text, step_text
+from handtorch.kernels.render import render
+from handtorch.plan.plan import Plan
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps in order, their places, the kernels' source, and the graph they compute.
+
+    The same graph for the same device gives the same `hash`."""
+
+    graph: Graph
+    steps: tuple[Step, ...]
+    plan: Plan
+    spec: DeviceSpec
+
+    @cached_property
+    def source(self) -> str:
+        return render(self.steps)
+
+    @cached_property
+    def hash(self) -> str:
+        return hashlib.sha256(self.text().encode()).hexdigest()
+
+    def node_of(self, step: Step) -> Node:
+        return self.graph.nodes[step.node]
+
+    def bytes_crossing(self) -> int:
+        """Bytes that cross between host and device in each step: batch in, results out."""
+        ports = (*self.graph.inputs, *self.graph.outputs)
+        return sum(p.value.nbytes for p in ports)
+
+    def text(self) -> str:
+        """The whole program as text: graph, steps with places, source."""
+        places = [f"  %{k} bank {p.bank} at {p.offset_bytes}"
+                  for k, p in sorted(self.plan.places.items())]
+        return "\n".join(["graph", graph_text(self.graph), "steps",
+                          *(f"  {i} {step_text(s)}" for i, s in enumerate(self.steps)),
+                          f"places, banks {list(self.plan.bank_bytes)}", *places,
+                          "source", self.source])

@@ -1,0 +1,216 @@
+"""The tables of a run file (`.htr`, SQLite), current version.
+
+Units end column names (`_ns`, `_bytes`); where the unit varies it is a column of its own. Every
+figure carries `provenance`, one of three words. An unknown figure is NULL and its `*_reason` says
+why; a known one has an empty reason: a CHECK holds both. An empty text in any other column means
+"does not apply". `rows.py` mirrors each table as a frozen dataclass; a test keeps the two in step.
+
+A change here needs a new version and a migration in `migrate.py`.
+"""
+
+from __future__ import annotations
+
+# In the file's header: tells our SQLite files from everybody else's.
+APPLICATION_ID = int.from_bytes(b"HTrn", "big")
+SCHEMA_VERSION = 2
+
+_PROVENANCE = ("provenance TEXT NOT NULL "
+               "CHECK (provenance IN ('measured', 'estimated', 'simulated'))")
+
+SCHEMA = f"""
+-- What was asked, when, and how it ended. One row.
+CREATE TABLE run (
+    id TEXT PRIMARY KEY,
+    command TEXT NOT NULL,
+    started_utc TEXT NOT NULL,
+    duration_ns INTEGER CHECK (duration_ns >= 0),
+    status TEXT NOT NULL CHECK (status IN ('running', 'complete', 'interrupted', 'failed')),
+    status_reason TEXT NOT NULL,
+    CHECK ((duration_ns IS NULL) = (status = 'running')),
+    CHECK ((status_reason <> '') = (status IN ('interrupted', 'failed')))
+);
+
+-- The computer the run was started on; nothing in it names its owner. At most one row.
+CREATE TABLE machine (
+    cpu_model TEXT,
+    cpu_model_reason TEXT NOT NULL,
+    architecture TEXT NOT NULL,
+    cores INTEGER NOT NULL CHECK (cores > 0),
+    usable_cores INTEGER NOT NULL CHECK (usable_cores > 0),
+    memory_bytes INTEGER CHECK (memory_bytes > 0),
+    memory_reason TEXT NOT NULL,
+    os TEXT NOT NULL,
+    python TEXT NOT NULL,
+    CHECK ((cpu_model IS NULL) = (cpu_model_reason <> '')),
+    CHECK ((memory_bytes IS NULL) = (memory_reason <> ''))
+);
+
+-- What took part in the run, so that a figure can be had again.
+CREATE TABLE software (
+    name TEXT PRIMARY KEY,
+    version TEXT,
+    version_reason TEXT NOT NULL,
+    CHECK ((version IS NULL) = (version_reason <> ''))
+);
+
+-- OpenCL devices used; `facts` is the whole DeviceSpec as a JSON object.
+CREATE TABLE device (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    vendor TEXT NOT NULL,
+    platform TEXT NOT NULL,
+    driver TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    compute_units INTEGER NOT NULL CHECK (compute_units > 0),
+    global_bytes INTEGER NOT NULL CHECK (global_bytes >= 0),
+    local_bytes INTEGER NOT NULL CHECK (local_bytes >= 0),
+    largest_allocation_bytes INTEGER NOT NULL CHECK (largest_allocation_bytes >= 0),
+    self_test TEXT NOT NULL CHECK (self_test IN ('passed', 'failed', 'not run')),
+    facts TEXT NOT NULL
+);
+
+-- Where work ran; `cores` is a list such as '0-1' when the place is pinned to cores of the host.
+CREATE TABLE place (
+    name TEXT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('device', 'host cpu', 'cloud')),
+    device INTEGER REFERENCES device (id),
+    cores TEXT,
+    cores_reason TEXT NOT NULL,
+    CHECK ((device IS NOT NULL) = (kind = 'device')),
+    CHECK ((cores IS NULL) = (cores_reason <> ''))
+);
+
+-- Two places whose figures are set against each other: do they share the same cores?
+CREATE TABLE comparison (
+    first TEXT NOT NULL REFERENCES place (name),
+    second TEXT NOT NULL REFERENCES place (name),
+    same_silicon INTEGER CHECK (same_silicon IN (0, 1)),
+    same_silicon_reason TEXT NOT NULL,
+    CHECK ((same_silicon IS NULL) <= (same_silicon_reason <> '')),
+    PRIMARY KEY (first, second)
+);
+
+-- Time stamps of two clocks may be joined only through their offsets to CLOCK_MONOTONIC.
+CREATE TABLE clock (
+    name TEXT PRIMARY KEY,
+    offset_ns INTEGER,
+    error_ns INTEGER CHECK (error_ns >= 0),
+    offset_reason TEXT NOT NULL,
+    {_PROVENANCE},
+    CHECK ((offset_ns IS NULL OR error_ns IS NULL) = (offset_reason <> ''))
+);
+
+-- One training or inference step of `subject` (the model and batch), as the host saw it.
+CREATE TABLE step (
+    id INTEGER PRIMARY KEY,
+    place TEXT NOT NULL REFERENCES place (name),
+    subject TEXT NOT NULL,
+    number INTEGER NOT NULL CHECK (number >= 0),
+    kind TEXT NOT NULL,
+    clock TEXT NOT NULL REFERENCES clock (name),
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    {_PROVENANCE},
+    CHECK (start_ns <= end_ns)
+);
+
+-- One kernel launch or host action inside a step; `flops` and `moved_bytes` are the op's rule.
+-- QUEUED, SUBMIT and START are not forced into order: drivers disagree, and we store what was seen.
+CREATE TABLE launch (
+    step INTEGER NOT NULL REFERENCES step (id),
+    number INTEGER NOT NULL CHECK (number >= 0),
+    kernel TEXT NOT NULL,
+    op TEXT NOT NULL,
+    layer TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    source_line TEXT NOT NULL,
+    clock TEXT NOT NULL REFERENCES clock (name),
+    queued_ns INTEGER,
+    submit_ns INTEGER,
+    start_ns INTEGER,
+    end_ns INTEGER,
+    times_reason TEXT NOT NULL,
+    flops INTEGER CHECK (flops >= 0),
+    moved_bytes INTEGER CHECK (moved_bytes >= 0),
+    work_reason TEXT NOT NULL,
+    {_PROVENANCE},
+    CHECK ((queued_ns IS NULL OR submit_ns IS NULL OR start_ns IS NULL OR end_ns IS NULL)
+           = (times_reason <> '')),
+    CHECK ((flops IS NULL OR moved_bytes IS NULL) = (work_reason <> '')),
+    CHECK (start_ns <= end_ns),
+    PRIMARY KEY (step, number)
+);
+
+-- One reading of one sensor; the quantity's name ends in its unit: 'gpu_power_w'.
+CREATE TABLE sample (
+    time_ns INTEGER NOT NULL,
+    clock TEXT NOT NULL REFERENCES clock (name),
+    meter TEXT NOT NULL,
+    quantity TEXT NOT NULL,
+    value REAL,
+    value_reason TEXT NOT NULL,
+    {_PROVENANCE},
+    CHECK ((value IS NULL) = (value_reason <> ''))
+);
+
+-- Bytes of one role (parameters, gradients, ...) at one moment ('peak') of `subject`.
+CREATE TABLE memory (
+    place TEXT NOT NULL REFERENCES place (name),
+    subject TEXT NOT NULL,
+    moment TEXT NOT NULL,
+    role TEXT NOT NULL,
+    bytes INTEGER CHECK (bytes >= 0),
+    bytes_reason TEXT NOT NULL,
+    {_PROVENANCE},
+    CHECK ((bytes IS NULL) = (bytes_reason <> ''))
+);
+
+-- A figure a study produced. With repeats, `value` is the median and `spread` the interquartile
+-- range; `low` and `high` bound it in the sense `bounds` says ('95 % interval', 'min to max').
+CREATE TABLE result (
+    study TEXT NOT NULL,
+    name TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    place TEXT REFERENCES place (name),
+    x_name TEXT NOT NULL,
+    x_value REAL,
+    x_unit TEXT NOT NULL,
+    value REAL,
+    value_reason TEXT NOT NULL,
+    unit TEXT NOT NULL,
+    better TEXT NOT NULL CHECK (better IN ('higher', 'lower', 'neither')),
+    repeats INTEGER NOT NULL CHECK (repeats >= 0),
+    spread REAL CHECK (spread >= 0),
+    {_PROVENANCE},
+    low REAL,
+    high REAL CHECK ((low IS NULL) = (high IS NULL) AND (low IS NULL OR low <= high)),
+    bounds TEXT NOT NULL DEFAULT '' CHECK ((bounds = '') = (low IS NULL)),
+    CHECK ((x_name = '') = (x_value IS NULL)),
+    CHECK ((value IS NULL) = (value_reason <> '')),
+    CHECK (value IS NULL OR repeats < 2 OR spread IS NOT NULL)
+);
+
+-- A figure somebody else printed, to be shown beside ours and never mixed with it.
+CREATE TABLE published (
+    study TEXT NOT NULL,
+    name TEXT NOT NULL,
+    subject TEXT NOT NULL,
+    x_name TEXT NOT NULL,
+    x_value REAL,
+    x_unit TEXT NOT NULL,
+    value REAL NOT NULL,
+    unit TEXT NOT NULL,
+    source TEXT NOT NULL CHECK (source <> ''),
+    CHECK ((x_name = '') = (x_value IS NULL))
+);
+
+-- A study's question and its answer in one sentence; `holds` is NULL when it cannot be judged.
+CREATE TABLE verdict (
+    study TEXT NOT NULL,
+    question TEXT NOT NULL,
+    answer TEXT NOT NULL CHECK (answer <> ''),
+    holds INTEGER CHECK (holds IN (0, 1)),
+    holds_reason TEXT NOT NULL,
+    CHECK ((holds IS NULL) <= (holds_reason <> ''))
+);
+"""

@@ -1,0 +1,1 @@
+"""Programs on devices: the protocol, resident state, and three executors behind it."""

@@ -1,0 +1,73 @@
+"""What every executor offers: `opencl` (the device), `ref` (NumPy, trusted), `null` (counts)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from handtorch.graph.device_spec import DeviceSpec
+from handtorch.program import Program
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class LaunchTime:
+    """The four times of one launch on the device's own clock; never compared with the host's."""
+
+    queued_ns: int
+    submit_ns: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass
+class Counters:
+    """What a resident program has done since it was loaded."""
+
+    steps: int = 0
+    launches: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    blocking_calls: int = 0        # a wait inside a step: none in the steady state
+    waits_for_slot: int = 0        # the host ran ahead of the device by the whole staging ring
+
+
+class Ticket(Protocol):
+    """A step on its way."""
+
+    def result(self) -> tuple[Array, ...]:
+        """The step's outputs; waits until they are there."""
+
+    def launch_times(self) -> tuple[LaunchTime, ...]:
+        """One per launch, if the step was submitted `timed`; waits."""
+
+
+class Resident(Protocol):
+    """One program living on one device with its state."""
+
+    @property
+    def counters(self) -> Counters: ...
+
+    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> Ticket:
+        """Run one step on `batch`; returns as soon as everything is queued."""
+
+    def read_state(self, name: str) -> Array: ...
+
+    def write_state(self, name: str, array: Array) -> None: ...
+
+    def finish(self) -> None:
+        """Wait for everything submitted."""
+
+    def close(self) -> None:
+        """Give the device's memory back; a closed program refuses to run."""
+
+
+class Executor(Protocol):
+    @property
+    def spec(self) -> DeviceSpec: ...
+
+    def load(self, program: Program, states: Mapping[str, Array]) -> Resident: ...

@@ -1,0 +1,109 @@
+"""`ref` and `null`: executors that need no driver.
+
+`ref` computes with NumPy inside the same planned arena, so a wrong plan gives wrong numbers here
+too. `null` computes nothing and counts, for guards that must not depend on a machine's mood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from handtorch.dtypes import dtype
+from handtorch.errors import DeviceError
+from handtorch.graph.device_spec import GENERIC, DeviceSpec
+from handtorch.graph.node import Node, Value
+from handtorch.plan.plan import STAGING_IN, STAGING_OUT
+from handtorch.program import Program
+from handtorch.runtime.device import Array, Counters, LaunchTime
+from handtorch.runtime.ref.ops import run_node
+
+
+class HostTicket:
+    """Done before it is handed out."""
+
+    def __init__(self, outputs: tuple[Array, ...]) -> None:
+        self._outputs = outputs
+
+    def result(self) -> tuple[Array, ...]:
+        return self._outputs
+
+    def launch_times(self) -> tuple[LaunchTime, ...]:
+        raise DeviceError("launch times", why="this executor has no device clock",
+                          fix="run on an OpenCL device")
+
+
+class HostResident:
+    """The arena as byte arrays; `compute` says whether nodes are really run."""
+
+    def __init__(self, program: Program, states: Mapping[str, Array], compute: bool) -> None:
+        self.program, self._compute, self.counters = program, compute, Counters()
+        plan = program.plan
+        sizes = dict(enumerate(plan.bank_bytes)) if compute else {}
+        sizes |= {STAGING_IN: plan.staging_in_bytes, STAGING_OUT: plan.staging_out_bytes}
+        self._banks = {k: np.zeros(n, np.uint8) for k, n in sizes.items()}
+        self._states = {s.name: s for s in program.graph.states}
+        if compute:
+            for name in self._states:
+                self.write_state(name, states[name])
+
+    def _view(self, value: Value) -> Array:
+        place = self.program.plan.places[value.id]
+        raw = self._banks[place.bank][place.offset_bytes:place.offset_bytes + value.nbytes]
+        return raw.view(dtype(value.dtype).numpy).reshape(value.shape)
+
+    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> HostTicket:
+        graph = self.program.graph
+        for port, data in zip(graph.inputs, batch, strict=True):
+            np.copyto(self._view(port.value), data, casting="same_kind")
+            self.counters.bytes_in += port.value.nbytes
+        if self._compute:
+            for node in graph.nodes:
+                self._run(node)
+        self.counters.steps += 1
+        self.counters.launches += len(self.program.steps)
+        self.counters.bytes_out += sum(p.value.nbytes for p in graph.outputs)
+        return HostTicket(tuple(self._view(p.value).copy() for p in graph.outputs))
+
+    def _run(self, node: Node) -> None:
+        inputs = [self._view(v) for v in node.inputs]
+        for value, data in zip(node.outputs, run_node(node, *inputs), strict=True):
+            np.copyto(self._view(value), data)
+
+    def read_state(self, name: str) -> Array:
+        self._needs_numbers()
+        return self._view(self._states[name].before).copy()
+
+    def write_state(self, name: str, array: Array) -> None:
+        self._needs_numbers()
+        np.copyto(self._view(self._states[name].before), array)
+
+    def _needs_numbers(self) -> None:
+        if not self._compute:
+            raise DeviceError("the null executor holds no state", fix="use 'ref' or a device")
+
+    def finish(self) -> None:
+        """Nothing is ever under way."""
+
+    def close(self) -> None:
+        self._banks.clear()
+
+
+class RefExecutor:
+    """NumPy on the host: the reference every device is compared with."""
+
+    def __init__(self, spec: DeviceSpec = GENERIC) -> None:
+        self.spec = spec
+
+    def load(self, program: Program, states: Mapping[str, Array]) -> HostResident:
+        return HostResident(program, states, compute=True)
+
+
+class NullExecutor:
+    """Counts launches and bytes; outputs are zeros, and there is no state to read."""
+
+    def __init__(self, spec: DeviceSpec = GENERIC) -> None:
+        self.spec = spec
+
+    def load(self, program: Program, states: Mapping[str, Array]) -> HostResident:
+        return HostResident(program, states, compute=False)

@@ -1,0 +1,1 @@
+"""The sole home of pyopencl: loader, platforms, devices, executor, program cache."""

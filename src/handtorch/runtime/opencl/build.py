@@ -1,0 +1,62 @@
+"""Source -> compiled program, through the cache; errors that name the kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from handtorch import knobs
+from handtorch.errors import KernelError
+from handtorch.runtime.opencl.cache import ProgramCache, write_atomically
+from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.runtime.opencl.platforms import facts_of
+
+OPTIONS = "-cl-std=CL1.2"
+
+# clang's form, `file.cl:12:3: error: message`, and PoCL's, `error: file.cl:12:3 <...>: message`.
+_ERROR = re.compile(r"(?:error: )?(?P<file>\w+\.cl):(?P<line>\d+):\d+[^:\n]*"
+                    r"(?:<[^>\n]*>)?: (?:error: )?(?P<text>.*)")
+
+
+def build(cl: Any, context: Any, found: FoundDevice, source: str) -> Any:
+    """The compiled program of `source` for this device.
+
+    Where the driver hands out binaries cheaply they are kept in our cache; PoCL keeps its own
+    cache (in our folder), and asking it for a binary would compile everything a second time."""
+    keep = facts_of(found.spec.platform).binaries_cheap
+    cache = ProgramCache(found.spec, OPTIONS) if keep else None
+    if cache is not None and (binary := cache.read(source)) is not None:
+        program = cl._cl._Program(context, [found.handle], [binary])
+        try:
+            program._build(OPTIONS.encode(), [found.handle])
+            return program
+        except cl.Error:
+            cache.forget(source)            # the driver knows best: compile again
+    program = cl._cl._Program(context, source)
+    try:
+        program._build(OPTIONS.encode(), [found.handle])
+    except cl.Error as e:
+        log = program.get_build_info(found.handle, cl.program_build_info.LOG)
+        raise compile_error(found.spec.name, source, f"{log}\n{e}") from e
+    if cache is not None:
+        (binary,) = program.get_info(cl.program_info.BINARIES)
+        cache.write(source, binary)
+    return program
+
+
+def compile_error(device: str, source: str, log: str) -> KernelError:
+    """Names the kernel and its line, keeps the source on disk, shows the first error only."""
+    name = hashlib.sha256(source.encode()).hexdigest()[:12]
+    kept = knobs.cache_folder() / "failed" / f"{name}.cl"
+    try:
+        write_atomically(kept, f"{source}\n/* {device} said:\n{log}\n*/\n".encode())
+        fix = f"the whole source and log are in {kept}"
+    except OSError as e:
+        fix = f"the source could not be kept in {kept.parent}: {e.strerror}"
+    errors = "\n".join(line for line in log.splitlines() if "error:" in line)
+    if found := _ERROR.search(errors):
+        return KernelError(f"kernel {found['file']} does not compile on {device}",
+                           why=f"line {found['line']}: {found['text'].strip()}", fix=fix)
+    first = next((x.strip() for x in log.splitlines() if x.strip()), "the log is empty")
+    return KernelError(f"a program does not compile on {device}", why=first, fix=fix)

@@ -1,0 +1,81 @@
+"""ProgramCache: compiled programs on disk, safe against everything that happens to files.
+
+One file per program: a line of magic, a line of JSON that says what it is, then the driver's
+binary. A file is used only if every part of that holds; anything else is as if it were not there.
+Writing replaces the whole file at once, so two processes may fill the cache together."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+from pathlib import Path
+
+from handtorch import knobs
+from handtorch.graph.device_spec import DeviceSpec
+
+_MAGIC = b"handtorch program 1\n"
+
+
+class CacheWarning(UserWarning):
+    """The cache cannot be written; everything works, but compiles again next time."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """`path` holds either its old contents or all of `data`, whatever happens meanwhile."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+class ProgramCache:
+    def __init__(self, spec: DeviceSpec, options: str) -> None:
+        self._about = {"platform": spec.platform, "platform_version": spec.platform_version,
+                       "device": spec.name, "driver": spec.driver, "options": options}
+        self.folder = knobs.cache_folder() / "programs"
+
+    def path(self, source: str) -> Path:
+        text = json.dumps([self._about, source], sort_keys=True)
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.bin"
+
+    def _header(self, source: str, binary: bytes) -> dict[str, object]:
+        return {**self._about, "source_sha256": hashlib.sha256(source.encode()).hexdigest(),
+                "binary_sha256": hashlib.sha256(binary).hexdigest(), "bytes": len(binary)}
+
+    def read(self, source: str) -> bytes | None:
+        """The binary, or None if there is none that can be trusted."""
+        try:
+            data = self.path(source).read_bytes()
+        except OSError:
+            return None
+        if not data.startswith(_MAGIC):
+            return None
+        header, _, binary = data[len(_MAGIC):].partition(b"\n")
+        try:
+            told = json.loads(header)
+        except ValueError:
+            return None
+        return binary if told == self._header(source, binary) else None
+
+    def write(self, source: str, binary: bytes) -> None:
+        """Keep `binary`; a folder that cannot be written costs time later, not the run."""
+        header = json.dumps(self._header(source, binary), sort_keys=True).encode()
+        try:
+            write_atomically(self.path(source), _MAGIC + header + b"\n" + binary)
+        except OSError as e:
+            warnings.warn(f"compiled kernels are not kept: {self.folder}: {e.strerror}; "
+                          "set HANDTORCH_CACHE to a folder that can be written",
+                          CacheWarning, stacklevel=2)
+
+    def forget(self, source: str) -> None:
+        self.path(source).unlink(missing_ok=True)

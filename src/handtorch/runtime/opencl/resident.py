@@ -1,0 +1,148 @@
+"""OpenCLResident: a program living on the device. A step is a replay of preset kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from handtorch.dtypes import dtype
+from handtorch.errors import DeviceError
+from handtorch.graph.node import State
+from handtorch.graph.step import Step
+from handtorch.kernels.render import step_instance
+from handtorch.plan.plan import STAGING_IN, STAGING_OUT
+from handtorch.program import Program
+from handtorch.runtime.device import Array, Counters
+from handtorch.runtime.opencl.context import OpenCLContext, out_of_memory
+from handtorch.runtime.opencl.staging import Slot, SlotTicket
+
+# Steps the host may run ahead of the device. Two would do to overlap the copy of a batch with a
+# step; the third keeps the device fed when the enqueuing thread loses its core for a moment.
+RING = 3
+
+Call = tuple[Any, tuple[int, ...], tuple[int, ...]]      # kernel, global size, local size
+
+
+class OpenCLResident:
+    """Arena, state and preset kernels of one program. Not safe for use from two threads."""
+
+    def __init__(self, on: OpenCLContext, program: Program, states: Mapping[str, Array]) -> None:
+        self._on, self._cl, self.program = on, on.cl, program
+        self.counters = Counters()
+        self._closed = False
+        self._states = {s.name: s for s in program.graph.states}
+        self._banks = [on.buffer(n) for n in program.plan.bank_bytes]
+        self._slots = [Slot(on, program.plan) for _ in range(RING)]
+        compiled = on.build(program.source)
+        self._calls = self._preset(compiled)
+        self._queue = on.queue
+        self._inputs = tuple((p.value, program.plan.places[p.value.id].offset_bytes)
+                             for p in program.graph.inputs)
+        self._outputs = tuple((p.value, program.plan.places[p.value.id].offset_bytes)
+                              for p in program.graph.outputs)
+        self._in_bytes = sum(p.value.nbytes for p in program.graph.inputs)
+        self._out_bytes = sum(p.value.nbytes for p in program.graph.outputs)
+        for name in self._states:
+            self.write_state(name, states[name])
+
+    def _preset(self, compiled: Any) -> list[list[Call]]:
+        """The calls of one step, once per slot; only kernels that touch staging exist twice."""
+        per_slot: list[list[Call]] = [[] for _ in self._slots]
+        for step in self.program.steps:
+            self._on.check_launch(step)
+            staged = any(self.program.plan.places[o.value.id].bank < 0 for o in step.operands)
+            shared: Any = None
+            for calls, slot in zip(per_slot, self._slots, strict=True):
+                if shared is None or staged:
+                    shared = self._cl.Kernel(compiled, step_instance(step))
+                    self._on.set_arguments(shared, step, self._where(step, slot))
+                calls.append((shared, step.global_size, step.local_size))
+        return per_slot
+
+    def _where(self, step: Step, slot: Slot) -> list[tuple[Any, int]]:
+        found = []
+        for operand in step.operands:
+            place = self.program.plan.places[operand.value.id]
+            buffer = {STAGING_IN: slot.input, STAGING_OUT: slot.output}.get(place.bank)
+            size = dtype(operand.value.dtype).size_bytes
+            found.append((self._banks[place.bank] if buffer is None else buffer,
+                          place.offset_bytes // size))
+        return found
+
+    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> SlotTicket:
+        """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""
+        if self._closed:
+            raise DeviceError("this program was closed", fix="make the step again")
+        counters = self.counters
+        slot = self._slots[counters.steps % RING]
+        slot.wait(counters)
+        slot.keep_results()
+        for (value, offset), data in zip(self._inputs, batch, strict=True):
+            slot.put(value, offset, data)
+        queue = self._switch(self._on.timed_queue if timed else self._on.queue)
+        slot.unmap(queue)
+        events = self._replay(queue, self._calls[counters.steps % RING])
+        slot.map(queue)
+        queue.flush()
+        ticket = SlotTicket(self._on, slot, self._outputs, events if timed else None)
+        counters.steps += 1
+        counters.launches += len(events)
+        counters.bytes_in += self._in_bytes
+        counters.bytes_out += self._out_bytes
+        return ticket
+
+    def _replay(self, queue: Any, calls: Sequence[Call]) -> list[Any]:
+        enqueue = self._cl.enqueue_nd_range_kernel
+        try:
+            return [enqueue(queue, kernel, g, n) for kernel, g, n in calls]
+        except (self._cl.MemoryError, self._cl.RuntimeError) as e:
+            raise out_of_memory(self._on.spec, self.program.plan.peak_bytes, str(e)) from e
+
+    def _switch(self, queue: Any) -> Any:
+        if queue is not self._queue:
+            self._on.same_order(self._queue, queue)
+            self._queue = queue
+        return queue
+
+    def _state_region(self, name: str) -> tuple[State, Any, int]:
+        state = self._states[name]
+        place = self.program.plan.places[state.before.id]
+        return state, self._banks[place.bank], place.offset_bytes
+
+    def read_state(self, name: str) -> Array:
+        """A copy of the state as the steps submitted so far leave it; waits for them."""
+        state, bank, offset = self._state_region(name)
+        out = np.empty(state.before.shape, dtype(state.before.dtype).numpy)
+        if out.nbytes:
+            self._cl.enqueue_copy(self._queue, out, bank, src_offset=offset)
+        self.counters.blocking_calls += 1
+        return out
+
+    def write_state(self, name: str, array: Array) -> None:
+        """Steps submitted later see `array`; those submitted before do not."""
+        state, bank, offset = self._state_region(name)
+        data = np.asarray(array, dtype(state.before.dtype).numpy, order="C")
+        assert data.shape == state.before.shape, f"{name}: {data.shape}"
+        if data.nbytes:
+            self._cl.enqueue_copy(self._queue, bank, data, dst_offset=offset)
+        self.counters.blocking_calls += 1
+
+    def finish(self) -> None:
+        self.counters.blocking_calls += 1
+        self._queue.finish()
+
+    def close(self) -> None:
+        """Release the device's memory; results already asked for stay readable."""
+        if self._closed:
+            return
+        self._closed = True
+        self._queue.finish()
+        self._calls.clear()
+        for slot in self._slots:
+            slot.keep_results()
+            slot.close()
+        for bank in self._banks:
+            bank.release()
+        self._banks.clear()

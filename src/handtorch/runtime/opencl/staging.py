@@ -1,0 +1,109 @@
+"""The staging ring: how a batch gets in and results get out without anybody waiting.
+
+Each slot has one buffer for inputs and one for outputs, in memory both sides see. A slot is mapped
+by a non-blocking call at the end of the step that used it; by the time its turn comes again the
+map has long completed. So the host copies the next batch while the device computes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from handtorch.dtypes import dtype
+from handtorch.graph.node import Value
+from handtorch.plan.plan import Plan
+from handtorch.runtime.device import Array, Counters, LaunchTime
+from handtorch.runtime.opencl.context import OpenCLContext
+
+_EXECUTION_STATUS_DONE = 0           # CL_COMPLETE
+
+
+class Slot:
+    """One place in the ring. Mapped: the host owns it. Unmapped: the device does."""
+
+    def __init__(self, on: OpenCLContext, plan: Plan) -> None:
+        self._on, self._cl = on, on.cl
+        self._in_bytes, self._out_bytes = plan.staging_in_bytes, plan.staging_out_bytes
+        self.input = on.buffer(self._in_bytes, host_visible=True)
+        self.output = on.buffer(self._out_bytes, host_visible=True)
+        self.ticket: weakref.ref[SlotTicket] | None = None
+        self._in_map: Any = None
+        self._out_map: Any = None
+        self._mapped: Any = None
+        self.map(on.queue)
+
+    def map(self, queue: Any) -> None:
+        """Hand the slot to the host once everything queued so far is done; returns at once."""
+        flags, enqueue = self._cl.map_flags, self._cl.enqueue_map_buffer
+        self._in_map, _ = enqueue(queue, self.input, flags.WRITE_INVALIDATE_REGION, 0,
+                                  (max(self._in_bytes, 1),), np.uint8, is_blocking=False)
+        self._out_map, self._mapped = enqueue(queue, self.output, flags.READ, 0,
+                                              (max(self._out_bytes, 1),), np.uint8,
+                                              is_blocking=False)
+
+    def wait(self, counters: Counters) -> None:
+        """Until the host owns the slot; counts only if there was something to wait for."""
+        if self._mapped.command_execution_status != _EXECUTION_STATUS_DONE:
+            counters.waits_for_slot += 1
+            self._mapped.wait()
+
+    def wait_for_result(self) -> None:
+        self._mapped.wait()
+
+    def keep_results(self) -> None:
+        """If somebody may still ask for the results of the last step here, copy them out."""
+        ticket = self.ticket() if self.ticket is not None else None
+        if ticket is not None:
+            ticket.keep()
+
+    def put(self, value: Value, offset: int, data: Array) -> None:
+        """Copy one input in, converting its type (int64 labels become int32)."""
+        kind = np.dtype(dtype(value.dtype).numpy)
+        view = self._in_map[offset:offset + value.nbytes].view(kind).reshape(value.shape)
+        np.copyto(view, data, casting="same_kind")
+
+    def get(self, value: Value, offset: int) -> Array:
+        kind = np.dtype(dtype(value.dtype).numpy)
+        view = self._out_map[offset:offset + value.nbytes].view(kind).reshape(value.shape)
+        return np.array(view)
+
+    def unmap(self, queue: Any) -> None:
+        """Hand the slot to the device; the arrays mapped before must not be used again."""
+        self._in_map.base.release(queue)
+        self._out_map.base.release(queue)
+        self._in_map = self._out_map = None
+
+    def close(self) -> None:
+        self.input.release()
+        self.output.release()
+
+
+class SlotTicket:
+    """A step on its way. Its results are kept when its slot is given to another step."""
+
+    def __init__(self, on: OpenCLContext, slot: Slot, outputs: Sequence[tuple[Value, int]],
+                 events: list[Any] | None) -> None:
+        self._on, self._slot, self._outputs, self._events = on, slot, outputs, events
+        self._kept: tuple[Array, ...] | None = None
+        slot.ticket = weakref.ref(self)
+
+    def keep(self) -> None:
+        """Copy the results out of the slot, which the host must own."""
+        if self._kept is None:
+            self._kept = tuple(self._slot.get(v, at) for v, at in self._outputs)
+
+    def result(self) -> tuple[Array, ...]:
+        if self._kept is None:
+            self._slot.wait_for_result()
+            self.keep()
+        assert self._kept is not None
+        return self._kept
+
+    def launch_times(self) -> tuple[LaunchTime, ...]:
+        assert self._events is not None, "the step was not submitted with timed=True"
+        self.result()
+        return tuple(self._on.times(e) for e in self._events)
+

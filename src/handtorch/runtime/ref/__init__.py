@@ -1,0 +1,1 @@
+"""Every op of the op set in NumPy, by family: slow, plain, trusted."""

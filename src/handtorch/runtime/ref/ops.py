@@ -1,0 +1,16 @@
+"""All families registered: what the `ref` executor calls."""
+
+from __future__ import annotations
+
+from handtorch.graph.node import Node
+from handtorch.runtime.device import Array
+from handtorch.runtime.ref import move, optimizers, pointwise, product, reduce
+from handtorch.runtime.ref.registry import REFERENCES
+
+FAMILIES = (product, pointwise, reduce, optimizers, move)
+
+
+def run_node(node: Node, *inputs: Array) -> tuple[Array, ...]:
+    """The node's outputs, computed in the precision of its inputs."""
+    out = REFERENCES[node.op](node, *inputs)
+    return out if isinstance(out, tuple) else (out,)

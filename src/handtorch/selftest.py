@@ -1,0 +1,100 @@
+"""The self-test of a driver: every kernel of the catalog on small random data against NumPy.
+
+Mobile drivers miscompile; a device is trusted only after this. The verdict is kept per device,
+driver and kernel source, so it is given again whenever one of them changes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from handtorch import knobs
+from handtorch.errors import HandTorchError
+from handtorch.kernels.case import Array, Case
+from handtorch.kernels.catalog import all_cases
+from handtorch.kernels.render import render
+from handtorch.runtime.opencl.bare import BareSteps
+from handtorch.runtime.opencl.cache import write_atomically
+from handtorch.runtime.opencl.context import OpenCLContext
+from handtorch.runtime.opencl.discover import FoundDevice
+
+STATES = ("passed", "failed", "not run")
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """`detail` names what went wrong, a line each; empty where nothing did."""
+
+    state: str
+    detail: tuple[str, ...] = ()
+    cases: int = 0
+
+
+def run_case(on: OpenCLContext, case: Case) -> dict[int, Array]:
+    """The case's launches on buffers of their own; gives what was expected, by value id."""
+    values = {o.value.id: o.value for s in case.steps for o in s.operands}
+    bare = BareSteps(on, case.steps, case.given)
+    try:
+        bare.enqueue()
+        bare.finish()
+        return {key: bare.read(values[key]) for key in case.expected}
+    finally:
+        bare.close()
+
+
+def verdict(found: FoundDevice, run: bool = True,
+            progress: Callable[[int, int], None] = lambda done, of: None) -> SelfTest:
+    """The verdict kept for this device and driver; made now if there is none and `run` is set."""
+    path = _path(found)
+    kept = _read(path)
+    if kept is not None or not run:
+        return kept or SelfTest("not run")
+    made = run_all(OpenCLContext(found), tuple(all_cases()), progress)
+    try:
+        write_atomically(path, json.dumps(asdict(made)).encode())
+    except OSError as e:
+        made = SelfTest(made.state, (*made.detail, f"verdict not kept: {path.parent}: "
+                                                   f"{e.strerror}"), made.cases)
+    return made
+
+
+def run_all(on: OpenCLContext, cases: tuple[Case, ...],
+            progress: Callable[[int, int], None] = lambda done, of: None) -> SelfTest:
+    """Every case; a kernel that does not compile or launch is a failed case, not the end."""
+    wrong: list[str] = []
+    for number, case in enumerate(cases):
+        progress(number, len(cases))
+        if said := _complaint(on, case):
+            wrong.append(said)
+    progress(len(cases), len(cases))
+    return SelfTest("failed" if wrong else "passed", tuple(wrong), len(cases))
+
+
+def _complaint(on: OpenCLContext, case: Case) -> str:
+    try:
+        error = case.error(run_case(on, case))
+    except (HandTorchError, on.cl.Error) as e:
+        return f"{case.name}: {str(e).splitlines()[0]}"
+    return "" if error <= 1 else f"{case.name}: off by {error:.3g} times the tolerance"
+
+
+def _path(found: FoundDevice) -> Path:
+    return knobs.cache_folder() / "selftest" / f"{found.spec.key}-{_kernels_key(all_cases())}.json"
+
+
+def _kernels_key(cases: Iterable[Case]) -> str:
+    return hashlib.sha256(render(s for c in cases for s in c.steps).encode()).hexdigest()[:12]
+
+
+def _read(path: Path) -> SelfTest | None:
+    """A kept verdict, or None for a file that is missing or not whole."""
+    try:
+        told: Any = json.loads(path.read_bytes())
+        kept = SelfTest(told["state"], tuple(map(str, told["detail"])), int(told["cases"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return kept if kept.state in STATES else None

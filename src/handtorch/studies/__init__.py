@@ -1,0 +1,12 @@
+"""One file, one question, one verdict; `STUDIES` lists them in the order `study all` runs them.
+
+A study is a module with
+
+    QUESTION    one sentence that a figure of the study answers
+    run(at)     measures, writes results, published values and a verdict into `at.record`, and
+                gives the text to show (see `study.Setting`)
+"""
+
+STUDIES = {
+    "sgemm": "handtorch.studies.sgemm",
+}

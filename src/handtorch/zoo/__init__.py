@@ -1,0 +1,1 @@
+"""The benchmark models, as ordinary PyTorch modules, and the data they are trained on."""

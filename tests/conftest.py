@@ -1,0 +1,151 @@
+"""What tests share: the devices of this machine, its tools, the optional data, random numbers.
+
+`HANDTORCH_REQUIRE=pocl,intel,oclgrind,clang` names what this run must not do without: a test that
+needs one of these then fails where it would otherwise be skipped. Continuous integration sets it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from handtorch.runtime.opencl.discover import FoundDevice
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = {
+    "oclgrind": ("oclgrind",),
+    "clang": ("clang", *(f"clang-{version}" for version in range(22, 12, -1))),
+}
+MARK_OF_FIXTURE = {"opencl_device": "opencl", "oclgrind": "oclgrind", "clang": "clang"}
+
+
+@dataclass(frozen=True)
+class Absent:
+    """Stands in the list of devices for one that is not there."""
+
+    name: str
+    reason: str
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Afterwards the caller's own settings do not reach the tests.
+
+    The cache is a folder of the repository, kept from run to run: an empty one would make every
+    run compile every kernel again.
+    """
+    for name in ("HANDTORCH_DEVICE", "HANDTORCH_DUMP", "HANDTORCH_RUNS"):
+        os.environ.pop(name, None)
+    os.environ["HANDTORCH_CACHE"] = str(ROOT / ".cache" / "handtorch-tests")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` is applied
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture, mark in MARK_OF_FIXTURE.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(mark)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "opencl_device" not in metafunc.fixturenames:
+        return
+    places: list[FoundDevice | Absent] = [*devices()]
+    ids = [device.short for device in devices()]
+    for name in absent(required()):
+        if name not in TOOLS:
+            places.append(Absent(name, f"no device {name}; found: {', '.join(ids) or 'none'}"))
+    if not places:
+        places.append(Absent("none", "no OpenCL device on this machine"))
+    ids += [place.name for place in places if isinstance(place, Absent)]
+    metafunc.parametrize("opencl_device", places, indirect=True, ids=ids, scope="session")
+
+
+@functools.cache
+def devices() -> tuple[FoundDevice, ...]:
+    """The devices a user could be given; simulators and emulators have tests of their own."""
+    from handtorch.runtime.opencl.discover import find_devices
+
+    return tuple(device for device in find_devices() if device.facts.by_default)
+
+
+def required() -> list[str]:
+    return [name for name in os.environ.get("HANDTORCH_REQUIRE", "").split(",") if name]
+
+
+def tool(name: str) -> str | None:
+    return next(filter(None, map(shutil.which, TOOLS[name])), None)
+
+
+def absent(names: Iterable[str]) -> list[str]:
+    """Those of the names that are neither a tool nor an OpenCL device of this machine."""
+    names = list(names)
+    there = {name for name in TOOLS if tool(name)}
+    if not TOOLS.keys() >= set(names):  # only then is it worth waking every driver
+        there |= {device.short for device in devices()}
+    return [name for name in names if name not in there]
+
+
+def _do_without(name: str, reason: str) -> NoReturn:
+    if name in required():
+        pytest.fail(f"{reason} (HANDTORCH_REQUIRE names it)", pytrace=False)
+    pytest.skip(reason)
+
+
+def _tool_or_skip(name: str) -> str:
+    return tool(name) or _do_without(name, f"{name} is not installed")
+
+
+@pytest.fixture(scope="session")
+def opencl_device(request: pytest.FixtureRequest) -> FoundDevice:
+    """Each OpenCL device of this machine in turn; the test is marked `opencl`."""
+    place: FoundDevice | Absent = request.param
+    if isinstance(place, Absent):
+        _do_without(place.name, place.reason)
+    return place
+
+
+@pytest.fixture(scope="session")
+def oclgrind() -> str:
+    """The Oclgrind program; the test is marked `oclgrind`."""
+    return _tool_or_skip("oclgrind")
+
+
+@pytest.fixture(scope="session")
+def clang() -> str:
+    """A clang with an OpenCL front end; the test is marked `clang`."""
+    return _tool_or_skip("clang")
+
+
+@pytest.fixture(scope="session")
+def missing() -> Callable[[Iterable[str]], list[str]]:
+    return absent
+
+
+@pytest.fixture(scope="session")
+def needed() -> list[str]:
+    """What HANDTORCH_REQUIRE names."""
+    return required()
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder with the optional real data sets: HANDTORCH_SHARED, or `shared` beside us."""
+    folder = Path(os.environ.get("HANDTORCH_SHARED") or ROOT.parent / "shared")
+    if not (folder / "data").is_dir():
+        pytest.skip("the optional data sets are not here; HANDTORCH_SHARED names their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rng() -> Callable[[int], np.random.Generator]:
+    """`rng(seed)`: the same numbers on every machine."""
+    return np.random.default_rng

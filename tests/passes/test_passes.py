@@ -1,0 +1,117 @@
+"""Each pass on the smallest graph that needs it: what stands afterwards, and what must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from handtorch.graph.check import check
+from handtorch.graph.node import Graph, Node, Port, State, Value
+from handtorch.passes.cross_entropy import fuse_cross_entropy
+from handtorch.passes.epilogue import fuse_epilogues
+from handtorch.passes.rewrite import without_dead
+from handtorch.passes.settle import settle
+from handtorch.passes.views import fold_views
+
+
+def graph(nodes: list[Node], inputs: list[Value], outputs: list[Value],
+          states: list[State] | None = None) -> Graph:
+    made = Graph(tuple(nodes), tuple(Port(f"x{v.id}", v) for v in inputs), tuple(states or ()),
+                 tuple(Port(f"y{v.id}", v) for v in outputs))
+    check(made, "test")
+    return made
+
+
+def ops(g: Graph) -> list[str]:
+    return [n.op for n in g.nodes]
+
+
+X = Value(0, (4, 6))
+
+
+def test_dead_code_goes_with_all_that_served_it_only() -> None:
+    a, b, c = (Value(i, (4, 6)) for i in (1, 2, 3))
+    g = graph([Node("relu", (X,), (a,)), Node("relu", (a,), (b,)), Node("relu", (X,), (c,))],
+              [X], [c])
+    assert [n.outputs[0].id for n in without_dead(g).nodes] == [3]
+
+
+def test_two_transposes_cancel_and_one_becomes_a_flag() -> None:
+    w, t, tt, y = Value(1, (5, 6)), Value(2, (6, 5)), Value(3, (5, 6)), Value(4, (4, 5))
+    t3 = Value(5, (6, 5))
+    g = graph([Node("transpose", (w,), (t,), {"order": (1, 0)}),
+               Node("transpose", (t,), (tt,), {"order": (1, 0)}),
+               Node("transpose", (tt,), (t3,), {"order": (1, 0)}),
+               Node("matmul", (X, t3), (y,))], [X, w], [y])
+    out = fold_views(g)
+    check(out, "views")
+    assert ops(out) == ["matmul"]
+    assert out.nodes[0].inputs == (X, w)
+    assert out.nodes[0].flag("tb") and not out.nodes[0].flag("ta")
+
+
+def test_a_transpose_somebody_else_reads_stays() -> None:
+    t = Value(2, (6, 4))
+    g = graph([Node("transpose", (X,), (t,), {"order": (1, 0)})], [X], [t])
+    assert ops(fold_views(g)) == ["transpose"]
+
+
+def test_relu_moves_into_the_product_that_only_it_reads() -> None:
+    w, y, r = Value(1, (6, 5)), Value(2, (4, 5)), Value(3, (4, 5))
+    nodes = [Node("matmul", (X, w), (y,), layer="fc"), Node("relu", (y,), (r,))]
+    out = fuse_epilogues(graph(nodes, [X, w], [r]))
+    check(out, "epilogues")
+    assert ops(out) == ["matmul"] and out.nodes[0].words("epilogue") == ("relu",)
+    assert out.nodes[0].layer == "fc"
+    assert ops(fuse_epilogues(graph(nodes, [X, w], [r, y]))) == ["matmul", "relu"]
+
+
+def test_the_gradient_of_relu_brings_its_output_along() -> None:
+    w, g0, y, d = Value(1, (6, 5)), Value(2, (4, 5)), Value(3, (4, 5)), Value(4, (4, 5))
+    out = fuse_epilogues(graph([Node("matmul", (X, w), (g0,)), Node("relu_grad", (g0, y), (d,))],
+                               [X, w, y], [d]))
+    assert out.nodes[0].inputs == (X, w, y) and out.nodes[0].words("epilogue") == ("relu_grad",)
+
+
+def test_a_product_takes_one_activation_only() -> None:
+    w, a, b, c = Value(1, (6, 5)), Value(2, (4, 5)), Value(3, (4, 5)), Value(4, (4, 5))
+    out = fuse_epilogues(graph([Node("matmul", (X, w), (a,)), Node("relu", (a,), (b,)),
+                                Node("relu", (b,), (c,))], [X, w], [c]))
+    assert ops(out) == ["matmul", "relu"]
+
+
+def loss_graph(seed: float) -> Graph:
+    y, logp, loss = Value(1, (4,), "i32"), Value(2, (4, 6)), Value(3, ())
+    one, g1, g2 = Value(4, ()), Value(5, (4, 6)), Value(6, (4, 6))
+    kind = {"reduction": "mean", "ignore": -100}
+    return graph([Node("log_softmax", (X,), (logp,)), Node("nll_loss", (logp, y), (loss,), kind),
+                  Node("fill", (), (one,), {"shape": (), "number": seed}),
+                  Node("nll_loss_grad", (one, y), (g1,), {**kind, "shape": (4, 6)}),
+                  Node("log_softmax_grad", (g1, logp), (g2,))], [X, y], [loss, g2])
+
+
+def test_cross_entropy_becomes_one_node() -> None:
+    out = fuse_cross_entropy(loss_graph(1.0))
+    check(out, "cross-entropy")
+    assert ops(out) == ["cross_entropy"]
+
+
+def test_a_scaled_loss_keeps_its_parts() -> None:
+    assert "cross_entropy" not in ops(fuse_cross_entropy(loss_graph(0.5)))
+
+
+@pytest.mark.parametrize("op", ["sgd", "relu"])
+def test_new_states_end_in_the_place_of_the_old(op: str) -> None:
+    w, g, lr, new = Value(1, (4, 6)), X, Value(2, (1,)), Value(3, (4, 6))
+    node = Node("sgd", (w, g, lr), (new,), {"momentum": 0.0, "decay": 0.0}) if op == "sgd" \
+        else Node("relu", (w,), (new,))
+    states = [State("w", "parameter", w, new), State("lr", "hyper", lr, lr)]
+    out = settle(graph([node], [g], [], states))
+    check(out, "settle")
+    assert ops(out) == (["sgd"] if op == "sgd" else ["relu", "assign"])
+
+
+def test_outputs_that_are_inputs_or_views_of_them_are_copied() -> None:
+    v = Value(1, (24,))
+    out = settle(graph([Node("reshape", (X,), (v,), {"shape": (24,)})], [X], [X, v]))
+    check(out, "settle")
+    assert ops(out) == ["reshape", "copy", "copy"]
