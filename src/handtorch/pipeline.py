@@ -16,6 +16,8 @@ from handtorch.graph.text import graph_text, step_text
 from handtorch.lower.lower import lower_graph
 from handtorch.passes.cross_entropy import fuse_cross_entropy
 from handtorch.passes.epilogue import fuse_epilogues
+from handtorch.passes.fuse import fuse_pointwise
+from handtorch.passes.order import order
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
 from handtorch.passes.views import fold_views
@@ -28,7 +30,9 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("views", fold_views),
     ("cross-entropy", fuse_cross_entropy),
     ("epilogues", fuse_epilogues),
+    ("point-wise regions", fuse_pointwise),
     ("settle", settle),
+    ("order", order),
 )
 
 

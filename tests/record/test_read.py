@@ -65,6 +65,15 @@ def test_a_truncated_file(path: Path, kept_bytes: int) -> None:
     assert refusal(path) == f"cut short: {size} of {len(whole) if size > 31 else 0} bytes{DAMAGED}"
 
 
+def test_pages_of_64_kib_whose_size_sqlite_writes_as_1(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript("PRAGMA page_size = 65536; VACUUM;")
+    whole = path.read_bytes()
+    assert whole[16:18] == b"\x00\x01" and read_run(path).info.command == "x"
+    path.write_bytes(whole[:-65536])
+    assert refusal(path) == f"cut short: {len(whole) - 65536} of {len(whole)} bytes{DAMAGED}"
+
+
 def test_every_damaged_page_is_noticed_or_harmless(path: Path) -> None:
     """Zeroes over one page at a time: a refusal, or (a page without data) the same run."""
     whole, good = path.read_bytes(), read_run(path)

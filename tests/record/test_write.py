@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -276,5 +277,6 @@ def test_a_run_killed_while_it_writes_can_be_read_up_to_the_last_flush(path: Pat
     run = read_run(part)
     assert (run.info.status, run.clocks, run.samples) == ("running", (CLOCK,), ())
     assert part.read_bytes() == before and journal.exists()
-    with pytest.raises(sqlite3.OperationalError):  # the plain way would have had to repair it
-        sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True).execute("SELECT * FROM run")
+    with closing(sqlite3.connect(f"{part.as_uri()}?mode=ro", uri=True)) as db, \
+            pytest.raises(sqlite3.OperationalError):  # the plain way would have had to repair it
+        db.execute("SELECT * FROM run")

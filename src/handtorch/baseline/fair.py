@@ -103,7 +103,7 @@ def _prepare(work: Work, plan: Plan) -> _Course:
         several = ceil(plan.block_s / 4 / once)
         once = timed(work, several) / several
     wanted = max(ceil(plan.runs / plan.rounds), ceil(plan.block_s / once))
-    return _Course(work, max(1, min(wanted, int(plan.most_s / once))),
+    return _Course(work, int(max(1, min(wanted, plan.most_s / once))),
                    1 if once > plan.most_s else plan.rounds)
 
 

@@ -6,13 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
+from typing import Any
 
+import torch
 from torch.fx import Node as FxNode
 
 from handtorch.capture.lines import Origin
 from handtorch.errors import UnsupportedOp
 from handtorch.graph.node import Attr, Node, Shape, Value
 from handtorch.graph.opset import output_types
+
+DTYPES = {torch.float32: "f32", torch.int32: "i32", torch.int64: "i32", torch.bool: "bool"}
 
 # A converted op: one value, or several with None for outputs nobody here has a use for.
 Result = Value | tuple[Value | None, ...]
@@ -41,6 +45,41 @@ class Builder:
     def one(self, op: str, inputs: Sequence[Value], **attrs: Attr) -> Value:
         (out,) = self.emit(op, inputs, **attrs)
         return out
+
+    def constant(self, number: float, dtype: str) -> Value:
+        """A number as a value of no dimensions; regions take it in as a literal."""
+        return self.one("fill", (), shape=(), number=float(number), dtype=dtype)
+
+    def number_type(self, number: Any) -> str:
+        """The type PyTorch gives a plain number."""
+        if isinstance(number, bool):
+            return "bool"
+        return "i32" if isinstance(number, int) else "f32"
+
+    def cast(self, x: Value, dtype: str) -> Value:
+        if x.dtype == dtype:
+            return x
+        op = "to_bool" if dtype == "bool" else f"to_{dtype}"
+        return self.one(f"bool_{op}" if x.dtype == "bool" else op, (x,))
+
+    def same_type(self, x: Any, y: Any) -> tuple[Value, Value]:
+        """Both as values of one type: a number takes the other's, int meets float in float."""
+        kinds = [v.dtype for v in (x, y) if isinstance(v, Value)]
+        number = next((v for v in (x, y) if not isinstance(v, Value)), None)
+        target = max(kinds, key=("bool", "i32", "u32", "f32").index)
+        if isinstance(number, float) or (target == "bool" and number is not None):
+            target = "f32" if isinstance(number, float) else "i32"
+        left, right = (self.cast(v, target) if isinstance(v, Value) else self.constant(v, target)
+                       for v in (x, y))
+        return left, right
+
+    def dtype(self, kind: Any) -> str:
+        """Our name for a torch dtype; refuses what has none."""
+        if kind not in DTYPES:
+            raise self.refuse(f"a tensor of {str(kind).removeprefix('torch.')}",
+                              "HandTorch computes in float32 and int32",
+                              "model.float() and inputs.float()")
+        return DTYPES[kind]
 
     def refuse(self, what: str, why: str = "", fix: str = "") -> UnsupportedOp:
         return UnsupportedOp(what, why=why, where=str(self.origin.where or ""), fix=fix)

@@ -6,17 +6,12 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch.fx import Node as FxNode
 
-from handtorch.capture.aten import move, optimizers, pointwise, product, reduce
-from handtorch.capture.builder import CONVERTERS, Builder, Result
+from handtorch.capture.builder import CONVERTERS, DTYPES, Builder, Result
 from handtorch.capture.trace import Traced
 from handtorch.errors import CannotCapture
 from handtorch.graph.node import Graph, Port, State, Value
-
-FAMILIES = (product, pointwise, reduce, optimizers, move)     # importing them registers them
-_DTYPES = {torch.float32: "f32", torch.int32: "i32", torch.int64: "i32", torch.bool: "bool"}
 
 
 def to_graph(traced: Traced, names: Sequence[str]) -> Graph:
@@ -62,11 +57,11 @@ def _single(b: Builder, node: FxNode) -> Value:
 
 def _dtype(node: FxNode) -> str:
     kind = node.meta["val"].dtype
-    if kind not in _DTYPES:
+    if kind not in DTYPES:
         raise CannotCapture(f"a tensor of {str(kind).removeprefix('torch.')}",
                             why="HandTorch computes in float32 and int32",
                             fix="model.float() and inputs.float()")
-    return _DTYPES[kind]
+    return DTYPES[kind]
 
 
 def _convert(b: Builder, node: FxNode) -> Result:

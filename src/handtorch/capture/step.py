@@ -74,6 +74,12 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
     return _captured(traced, names, [])
 
 
+def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:
+    """A plain function of tensors, gradients inside it included; it has no state."""
+    batch = _tensors(example)
+    return _captured(trace(fn, [], [], batch), [f"x{i}" for i in range(len(batch))], [])
+
+
 def copy_into(model: torch.nn.Module, arrays: Mapping[str, Array]) -> None:
     """Parameters and buffers of `model`, by name, become `arrays`; nothing else changes."""
     own = {**dict(model.named_parameters()), **dict(model.named_buffers())}

@@ -12,7 +12,6 @@ from itertools import takewhile
 from typing import Any
 
 import torch
-from torch._decomp import core_aten_decompositions
 from torch.func import functionalize
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
@@ -21,11 +20,8 @@ from torch.utils._pytree import tree_map
 
 from handtorch.capture.lines import Lines, user_line_of
 from handtorch.capture.optimizers import Moment, moments_of, update
+from handtorch.capture.table import decompositions, patches
 from handtorch.errors import CannotCapture
-
-# Ops we have kernels for stay whole.
-_KEEP = ("_log_softmax", "_softmax", "_log_softmax_backward_data", "nll_loss_forward",
-         "nll_loss_backward", "threshold_backward", "addmm", "mm", "t", "relu")
 
 
 @dataclass(frozen=True)
@@ -100,10 +96,9 @@ def trace(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
 
     values = [s.tensor.detach() for s in slots]
     state = [optimizer_state(optimizers, m) for m in moments]
-    table = {k: v for k, v in core_aten_decompositions().items()
-             if k._schema.name.removeprefix("aten::") not in _KEEP}
+    table = decompositions()
     arguments = (values, state, starts, list(example))
-    with _readable_errors():
+    with _readable_errors(), patches():
         raw = make_fx(step, table, tracing_mode="fake")(*arguments)
         pure = make_fx(functionalize(_Tagging(raw).run, remove="mutations"), table,
                        tracing_mode="fake")(*_flat(arguments))
@@ -157,7 +152,8 @@ def _rebound(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot],
              ) -> Iterator[None]:
     """Optimizers hold the twins and the traced state, and `step` is our update."""
     twin_of = {id(s.tensor): t for s, t in zip(slots, twins, strict=True)}
-    saved = [(o, o.state, [list(g["params"]) for g in o.param_groups]) for o in optimizers]
+    saved = [(o, o.state, [list(g["params"]) for g in o.param_groups], o.__dict__.get("step"))
+             for o in optimizers]
     rates = iter(lrs)
     try:
         for o in optimizers:
@@ -173,8 +169,11 @@ def _rebound(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot],
             o.__dict__["step"] = _optimizer_step(o, mine, lines)
         yield
     finally:
-        for o, state_before, params in saved:
+        for o, state_before, params, step_before in saved:
             o.__dict__.pop("step", None)
+            if step_before is not None:             # a scheduler had wrapped it
+                o.__dict__["step"] = step_before
+            o.__dict__["_opt_called"] = True        # what schedulers look at before they warn
             o.state = state_before
             for group, before in zip(o.param_groups, params, strict=True):
                 group["params"] = before

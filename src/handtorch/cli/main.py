@@ -25,6 +25,7 @@ from handtorch.errors import BadInput, HandTorchError
 
 COMMANDS = {
     "devices": "handtorch.cli.devices",
+    "study": "handtorch.cli.study",
 }
 
 EXIT_OK = 0

@@ -6,10 +6,22 @@ a lowering, a reference and a kernel; a test walks this table and asks for all o
 from __future__ import annotations
 
 from handtorch.graph.node import Node, Value
-from handtorch.graph.ops import move, optimizers, pointwise, product, reduce
+from handtorch.graph.ops import (
+    conv,
+    index,
+    move,
+    norm,
+    optimizers,
+    pointwise,
+    pool,
+    product,
+    random,
+    reduce,
+    rnn,
+)
 from handtorch.graph.ops.op import Op, Types
 
-FAMILIES = (product, pointwise, reduce, optimizers, move)
+FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
 OPS: dict[str, Op] = {op.name: op for family in FAMILIES for op in family.OPS}
 
 

@@ -31,10 +31,15 @@ class Case:
     tolerance: float = 1e-5
 
     def error(self, got: Mapping[int, Array]) -> float:
-        """The worst deviation in units of the tolerance; at most 1 is right. NaN is wrong."""
+        """The worst deviation in units of the tolerance; at most 1 is right.
+
+        NaN is wrong unless it is expected, and a number is wrong where NaN is expected."""
         worst = 0.0
         for key, want in self.expected.items():
-            scale = max(float(np.abs(want).max(initial=0.0)), 1e-3)
-            off = float(np.abs(got[key].astype("f8") - want).max(initial=0.0)) / scale
+            have, known = got[key].astype("f8"), ~np.isnan(want)
+            if (np.isnan(have) == known).any():
+                return float("inf")
+            scale = max(float(np.abs(want[known]).max(initial=0.0)), 1e-3)
+            off = float(np.abs(have - want)[known].max(initial=0.0)) / scale
             worst = max(worst, off / self.tolerance if np.isfinite(off) else np.inf)
         return worst

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from handtorch.kernels import gemm, pointwise, roofline, simple
+from handtorch.kernels import (
+    conv,
+    gemm,
+    index,
+    norm,
+    pointwise,
+    pool,
+    random,
+    rnn,
+    roofline,
+    simple,
+)
 from handtorch.kernels.case import Case
 from handtorch.kernels.spec import Kernel
 
-_FAMILIES = (gemm, pointwise, roofline, simple)
+_FAMILIES = (conv, gemm, index, norm, pointwise, pool, random, rnn, roofline, simple)
 KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
 
 

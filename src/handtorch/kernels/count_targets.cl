@@ -1,4 +1,4 @@
-// count_targets: n = 1 / (number of targets other than IGNORE); 0 where REDUCTION is a sum
+// count_targets: n = 1 / (number of targets other than IGNORE) if MEAN, else 1
 // target: i32 [ROWS], n: f32 [1]. One item: counting takes less time than sharing it out. WG: 1.
 #ifndef MEAN
 #define MEAN 1

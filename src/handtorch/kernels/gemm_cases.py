@@ -27,7 +27,7 @@ _A, _B, _C, _BIAS, _MASK, _PANELS = range(6)
 def reference(a: Array, b: Array, bias: Array | None = None, relu: bool = False,
               mask: Array | None = None) -> Array:
     """f(a b) in float64, as the kernels define f."""
-    out = a.astype("f8") @ b.astype("f8")
+    out: Array = a.astype("f8") @ b.astype("f8")
     out = out if bias is None else out + bias
     out = np.maximum(out, 0.0) if relu else out
     return out if mask is None else out * (mask > 0)
@@ -49,9 +49,9 @@ def cases() -> Iterator[Case]:
 
 def _ladder() -> Iterator[Case]:
     """The study's kernels know no forms; one size across an edge, one inside a tile, one alone."""
+    vector = [(VECTOR, {"V": v}, ((5, 2 * v + 1, 31), (4, v, 7), (1, 1, 1))) for v in (2, 4, 8, 16)]
     for kernel, macros, sizes in (
-            (NAIVE, {}, ((5, 17, 31), (1, 1, 1))),
-            *((VECTOR, {"V": v}, ((5, 2 * v + 1, 31), (4, v, 7), (1, 1, 1))) for v in (2, 4, 8, 16)),
+            (NAIVE, {}, ((5, 17, 31), (1, 1, 1))), *vector,
             (TILED, {"TS": 16}, ((17, 15, 17), (16, 16, 16), (1, 1, 1))),
             (TILED, {"TS": 8}, ((7, 9, 23),)),
             (TILED_VECTOR, {"TS": 16, "V": 2}, ((17, 15, 17),)),
@@ -67,7 +67,8 @@ def _register() -> Iterator[Case]:
     wide = {"R": 6, "NV": 4, "V": 16, "KU": 4}
     small = {"R": 4, "NV": 2, "V": 4, "KU": 2}
     for macros, size in (
-            (wide, (7, 65, 9)), (wide, (6, 64, 11)), (wide, (5, 127, 5)), ({**wide, **ta}, (7, 67, 7)),
+            (wide, (7, 65, 9)), (wide, (6, 64, 11)), (wide, (5, 127, 5)),
+            ({**wide, **ta}, (7, 67, 7)),
             ({**wide, **pb}, (7, 65, 9)), ({**wide, **pb, **ta, **bias, **act}, (5, 66, 7)),
             ({**small, **bias}, (5, 9, 31)), ({**small, **act}, (3, 8, 30)),
             ({**small, **mask}, (4, 15, 29)), ({**small, **bias, **act, **mask}, (9, 13, 17)),
@@ -95,7 +96,8 @@ def _dot() -> Iterator[Case]:
 def _pack() -> Iterator[Case]:
     rng = np.random.default_rng(7)
     for macros, (n, k) in (
-            ({"W": 64, "V": 16}, (129, 17)), ({"W": 8, "V": 4}, (8, 16)), ({"W": 8, "V": 8}, (13, 1)),
+            ({"W": 64, "V": 16}, (129, 17)), ({"W": 8, "V": 4}, (8, 16)),
+            ({"W": 8, "V": 8}, (13, 1)),
             ({"W": 8, "V": 4, "TB": 1}, (17, 33)), ({"W": 64, "V": 16, "TB": 1}, (67, 15)),
             ({"W": 1, "V": 1}, (1, 1)), ({"W": 8, "V": 4, "WGY": 4, "KB": 4}, (9, 21))):
         turned = bool(macros.get("TB", 0))

@@ -1,17 +1,19 @@
 """Which tile of a matrix product suits a shape on a device; the numbers are in `tuned/gemm.json`.
 
-A new device is a new entry there. The choice is arithmetic on the entry's figures: the launch does
-`groups` work-groups of `area` outputs at a tile's `rate`, and loses about one group for each compute
-unit when the last ones run out, so the cheapest tile has the smallest (groups + units) area / rate.
+A new device is a new entry there. The choice is arithmetic on the entry's figures: a launch does
+`groups` work-groups of `area` outputs at a tile's `rate`, and loses about one group for each
+compute unit when the last ones run out: the cheapest tile has the smallest (groups + units) area /
+rate.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 from handtorch.graph.device_spec import DeviceSpec
@@ -44,6 +46,7 @@ class Tuning:
     float_width: int
     pack_rows: int
     pack_bytes: int
+    pack: Mapping[str, int]                 # macros of pack_b
     tiles: tuple[Tile, ...]
     dots: tuple[Tile, ...]
 
@@ -56,8 +59,8 @@ def table() -> tuple[Tuning, ...]:
 
 def _tuning(entry: dict[str, Any]) -> Tuning:
     return Tuning(tuple(entry["kinds"]), entry["float_width"], entry["pack_rows"],
-                  entry["pack_bytes"], tuple(map(_tile, entry["tiles"])),
-                  tuple(map(_tile, entry["dots"])))
+                  entry["pack_bytes"], MappingProxyType(entry["pack"]),
+                  tuple(map(_tile, entry["tiles"])), tuple(map(_tile, entry["dots"])))
 
 
 def _tile(entry: dict[str, Any]) -> Tile:

@@ -1,8 +1,10 @@
 """Point-wise kernels: C text made from an expression, one launch for a whole region.
 
-A region is a list of instructions in order, `op(arguments)`; an argument is an input (`x0`), an
-earlier instruction (`t0`) or a number. All inputs are read through strides of the output's shape,
-so broadcasting costs an index, not a copy."""
+A region is a `;`-separated list of instructions, `op(arguments)`; the n-th is called `tn`. An
+argument is an input (`x0`), an earlier instruction (`t0`) or a number. The last one is the result.
+All inputs are read through strides of the output's shape, so broadcasting costs an index, not a
+copy. In registers a bool is an int, 0 for false (so comparisons of vectors and of scalars agree).
+"""
 
 from __future__ import annotations
 
@@ -12,26 +14,20 @@ from math import prod
 import numpy as np
 
 from handtorch.graph.node import Shape, Value
+from handtorch.graph.region import Instruction, parse, result_types
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Case
+from handtorch.kernels.pointwise_ops import EXPRESSIONS
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
-
-# How each op reads in C; {0}, {1}, ... are its arguments, all of them floats of width V.
-EXPRESSIONS = {
-    "add": "{0} + {1}",
-    "sub": "{0} - {1}",
-    "mul": "{0} * {1}",
-    "scale": "{0} * {1}",
-    "relu": "select({0}, (F)(0.0f), {0} <= 0.0f)",      # unlike fmax, lets NaN through
-    "relu_grad": "select((F)(0.0f), {0}, {1} > 0.0f)",
-    "copy": "{0}",
-}
 
 WIDTH = 16
 SMALL_GROUP, LARGE_GROUP = 16, 256
 # Below this many items small groups share the work better between cores; above it large groups
 # are up to four times faster on both CPU runtimes.
 MANY_ITEMS = 32 * LARGE_GROUP
+
+_C_TYPES = {"f32": "float", "i32": "int", "u32": "uint", "bool": "uchar"}
+_REGISTERS = {"f32": "F", "i32": "I", "u32": "U", "bool": "I"}
 
 
 def collapse(shape: Shape, inputs: Sequence[Shape]) -> tuple[Shape, list[tuple[int, ...]]]:
@@ -59,10 +55,9 @@ def collapse(shape: Shape, inputs: Sequence[Shape]) -> tuple[Shape, list[tuple[i
 
 
 def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: int = 0,
-                   flops: int = 0, in_place: bool = False) -> Step:
-    """One launch of `body`, a `;`-separated list like `t0=mul(x0,x1);t1=relu(t0)`.
-
-    With `in_place` the output takes the place of the first input, which is read through it."""
+                   flops: int = 0) -> Step:
+    """One launch of `body` on `inputs`, which are x0, x1, ... ; `output` may be one of them in
+    place, if it has the same shape and type."""
     shape, strides = collapse(output.shape, [v.shape for v in inputs])
     columns, rows = shape[-1], prod(shape[:-1])
     width = WIDTH
@@ -72,10 +67,9 @@ def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: i
     defines: Defines = {
         "BODY": body, "SHAPE": "x".join(map(str, shape)), "V": width, "GROUP": group,
         "STRIDES": ";".join(",".join(map(str, s)) for s in strides),
-        "IN_PLACE": int(in_place)}
-    read = inputs[1:] if in_place else inputs
-    return POINTWISE.step([*read, output], {"ROWS": rows, "COLUMNS": columns}, defines, node=node,
-                          flops=flops, access=["r"] * len(read) + ["rw" if in_place else "w"])
+        "TYPES": ",".join([*(v.dtype for v in inputs), output.dtype])}
+    return POINTWISE.step([*inputs, output], {"ROWS": rows, "COLUMNS": columns}, defines,
+                          node=node, flops=flops, access=["r"] * len(inputs) + ["w"])
 
 
 def _geometry(defines: Defines, sizes: Sizes) -> Geometry:
@@ -88,45 +82,59 @@ def _text(defines: Defines) -> str:
     """The kernel: one item per V neighbouring columns; the end of a row goes one by one."""
     width = number(defines, "V")
     shape = [int(n) for n in str(defines["SHAPE"]).split("x")]
-    strides = [[int(n) for n in s.split(",")] for s in str(defines["STRIDES"]).split(";")]
-    in_place = bool(defines["IN_PLACE"])
-    names = [f"x{i}" for i in range(len(strides))]
-    arguments = [f"__global const float *{n}_p, const uint {n}_at"
-                 for n in (names[1:] if in_place else names)]
-    arguments.append("__global float *y, const uint y_at")
-    vector = "float" if width == 1 else f"float{width}"
-    lines = ["// pointwise: " + str(defines["BODY"]),
+    strides = [[int(n) for n in s.split(",")] for s in str(defines["STRIDES"]).split(";") if s]
+    *types, result = str(defines["TYPES"]).split(",")
+    code = parse(str(defines["BODY"]))
+    arguments = [f"__global const {_C_TYPES[t]} *p{i}, const uint p{i}_at"
+                 for i, t in enumerate(types)]
+    arguments.append(f"__global {_C_TYPES[result]} *y, const uint y_at")
+    lines = [f"// pointwise: {defines['BODY']}",
              "// Generated. Layout: row-major; inputs through strides. Local memory: none.",
-             f"#define F {vector}",
              f"__kernel void pointwise({', '.join(arguments)}) {{",
-             f"    const size_t columns = {shape[-1]};",
              f"    const size_t first = get_global_id(0) * {width};",
-             "    if (first >= columns) return;     // the last group may hang over the edge",
+             f"    if (first >= {shape[-1]}) return;     // the last group may hang over the edge",
              "    const size_t row = get_global_id(1);",
-             "    const size_t out = y_at + row * columns;"]
-    lines += [f"    const size_t {n}_row = {_row_index(n, s, shape, in_place)};"
-              for n, s in zip(names, strides, strict=True)]
-    compute = [f"F {n} = {_load(n, s[-1], width, in_place)};"
-               for n, s in zip(names, strides, strict=True)]
-    result = ""
-    for line in str(defines["BODY"]).split(";"):
-        result, _, call = line.partition("=")
-        op, _, rest = call.rstrip(")").partition("(")
-        compute.append(f"F {result} = {EXPRESSIONS[op].format(*rest.split(','))};")
+             f"    const size_t out = y_at + row * {shape[-1]};"]
+    lines += [f"    const size_t x{i}_row = {_row_index(i, s, shape)};"
+              for i, s in enumerate(strides)]
     if width > 1:
-        lines += [f"    if (first + {width} <= columns) {{",
-                  "        const size_t c = first;", *(f"        {c}" for c in compute),
-                  f"        vstore{width}({result}, 0, y + out + c);", "        return;", "    }"]
-        lines += ["#undef F", "#define F float"]
-        compute = [f"F {n} = {_load(n, s[-1], 1, in_place)};"
-                   for n, s in zip(names, strides, strict=True)] + compute[len(names):]
-    lines += [f"    for (size_t c = first; c < columns && c < first + {width}; c++) {{",
-              *(f"        {c}" for c in compute), f"        y[out + c] = {result};", "    }", "}"]
+        lines += [f"    if (first + {width} <= {shape[-1]}) {{", *_macros(width),
+                  "        const size_t c = first;", *_compute(code, types, strides, result, width),
+                  "        return;", *_undo(), "    }"]
+    lines += [*_macros(1), f"    for (size_t c = first; c < {shape[-1]} && c < first + {width};"
+              " c++) {", *_compute(code, types, strides, result, 1), "    }", *_undo(), "}"]
     return "\n".join(lines)
 
 
-def _row_index(name: str, strides: Sequence[int], shape: Sequence[int], in_place: bool) -> str:
-    """Where the row of input `name` starts: the row number taken apart into its axes."""
+def _macros(width: int) -> list[str]:
+    """The names expressions use, for vectors or for scalars."""
+    v = "" if width == 1 else str(width)
+    return [f"#define F float{v}", f"#define I int{v}", f"#define U uint{v}",
+            f"#define TO_F(x) convert_float{v}(x)", f"#define TO_I(x) convert_int{v}_rtz(x)"]
+
+
+def _undo() -> list[str]:
+    return [f"#undef {name}" for name in ("F", "I", "U", "TO_F", "TO_I")]
+
+
+def _compute(code: Sequence[Instruction], types: Sequence[str], strides: Sequence[Sequence[int]],
+             result: str, width: int) -> list[str]:
+    lines = [f"{_REGISTERS[t]} x{i} = {_load(i, t, s[-1], width)};"
+             for i, (t, s) in enumerate(zip(types, strides, strict=True))]
+    for i, (step, kind) in enumerate(zip(code, result_types(code, types), strict=True)):
+        text = EXPRESSIONS[step.op].format(*step.arguments, T=_REGISTERS[kind])
+        lines.append(f"{_REGISTERS[kind]} t{i} = {text};")
+    last = f"t{len(code) - 1}" if code else "x0"
+    if result == "bool":
+        last = f"convert_uchar{'' if width == 1 else width}(-({last} != 0) & 1)" if width > 1 \
+            else f"({last} != 0)"
+    lines.append(f"y[out + c] = {last};" if width == 1 else
+                 f"vstore{width}({last}, 0, y + out + c);")
+    return [f"        {line}" for line in lines]
+
+
+def _row_index(i: int, strides: Sequence[int], shape: Sequence[int]) -> str:
+    """Where the row of input `i` starts: the row number taken apart into its axes."""
     terms = []
     below = 1
     for size, stride in reversed(list(zip(shape[:-1], strides[:-1], strict=True))):
@@ -135,22 +143,24 @@ def _row_index(name: str, strides: Sequence[int], shape: Sequence[int], in_place
             whole = below * size == prod(shape[:-1])
             terms.append(f"({part}{'' if whole else f' % {size}'}) * {stride}")
         below *= size
-    start = "y_at" if in_place and name == "x0" else f"{name}_at"
-    return " + ".join([start, *reversed(terms)])
+    return " + ".join([f"p{i}_at", *reversed(terms)])
 
 
-def _load(name: str, stride: int, width: int, in_place: bool) -> str:
-    source = "y" if in_place and name == "x0" else f"{name}_p"
-    if stride == 0:
-        return f"(F)({source}[{name}_row])" if width > 1 else f"{source}[{name}_row]"
-    assert stride == 1, f"{name}: stride {stride} on the last axis"
-    return f"vload{width}(0, {source} + {name}_row + c)" if width > 1 else (
-        f"{source}[{name}_row + c]")
+def _load(i: int, kind: str, stride: int, width: int) -> str:
+    v = "" if width == 1 else str(width)
+    assert stride in (0, 1), f"input {i}: stride {stride} on the last axis"
+    if width > 1 and stride:
+        raw = f"vload{width}(0, p{i} + x{i}_row + c)"
+    else:
+        raw = f"p{i}[x{i}_row{' + c' if stride else ''}]"
+    if kind == "bool":
+        return f"(I)(-convert_int{v if stride else ''}({raw}))"
+    return raw if width == 1 or stride else f"({_REGISTERS[kind]})({raw})"
 
 
 POINTWISE = Kernel("pointwise", access=("r", "w"), geometry=_geometry, text=_text,
-                   defaults={"BODY": "t0=copy(x0)", "SHAPE": "8", "STRIDES": "1", "V": 8,
-                             "GROUP": SMALL_GROUP, "IN_PLACE": 0})
+                   defaults={"BODY": "relu(x0)", "SHAPE": "8", "STRIDES": "1", "V": 8,
+                             "GROUP": SMALL_GROUP, "TYPES": "f32,f32"})
 KERNELS = (POINTWISE,)
 
 
@@ -161,12 +171,15 @@ def cases() -> Iterator[Case]:
         ((257,), (1,))]
     for left, right in shapes:
         a, b = (np.asarray(rng.normal(size=s), "f4") for s in (left, right))
-        want = np.maximum(a * b, 0) + b
+        want = np.where(a > b, np.maximum(a * b, 0) + b, 0.5)
         x, y = Value(0, left), Value(1, right)
-        out = Value(2, want.shape)
-        step = pointwise_step("t0=mul(x0,x1);t1=relu(t0);t2=add(t1,x1)", [x, y], out)
+        body = "mul(x0,x1);relu(t0);add(t1,x1);gt(x0,x1);where(t3,t2,0.5f)"
+        step = pointwise_step(body, [x, y], Value(2, want.shape))
         yield Case(f"pointwise {left} {right}", (step,), {0: a, 1: b}, {2: want.astype("f8")})
-    a, b = (np.asarray(rng.normal(size=(9, 20)), "f4") for _ in "ab")
-    step = pointwise_step("t0=relu_grad(x0,x1)", [Value(0, (9, 20)), Value(1, (9, 20))],
-                          Value(2, (9, 20)), in_place=True)
-    yield Case("pointwise in place", (step,), {2: a, 1: b}, {2: np.where(b > 0, a, 0.0)})
+    for size in (5, 40):                     # bools in and out, as scalars and as vectors
+        a, m = rng.normal(size=size).astype("f4"), rng.integers(0, 2, size).astype(bool)
+        step = pointwise_step("gt(x0,0.0f);logical_not(x1);logical_and(t0,t1)",
+                              [Value(0, (size,)), Value(1, (size,), "bool")],
+                              Value(2, (size,), "bool"))
+        yield Case(f"pointwise bool {size}", (step,), {0: a, 1: m},
+                   {2: ((a > 0) & ~m).astype("f8")})

@@ -70,7 +70,7 @@ def _fma(macros: dict[str, int], items: int, loops: int) -> Step:
 
 
 def _fma_reference(macros: dict[str, int], items: int, loops: int) -> Array:
-    c = np.arange(items, dtype="f8")[:, None] + np.arange(macros["CHAINS"])
+    c: Array = np.arange(items, dtype="f8")[:, None] + np.arange(macros["CHAINS"], dtype="f8")
     for _ in range(loops):
         c = c * _DECAY + _ADD
     return np.asarray(macros["V"] * c.sum(axis=1))

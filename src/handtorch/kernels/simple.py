@@ -84,6 +84,7 @@ def cases() -> Iterator[Case]:
                     {"OUTER": 3, "REDUCE": 7, "INNER": inner}, {1: x.astype("f8").sum(1)})
     for width in (1, 15, 16, 17, 40):
         yield from _row_cases(normal(5, width), blank, rng)
+    yield from _bad_target_cases(normal(4, 17), blank)
     x = normal(5, 33)
     yield _case("transpose", TRANSPOSE, [x, blank(33, 5)], {"ROWS": 5, "COLUMNS": 33},
                 {1: x.T.astype("f8")})
@@ -117,8 +118,26 @@ def _row_cases(x: Array, blank: Callable[..., Array], rng: np.random.Generator) 
                 {3: -hot * 0.125})
     yield _case(f"count_targets {width}", COUNT_TARGETS, [target, blank(1)], ignore,
                 {1: np.array([1 / (rows - 1)])})
+    yield _case(f"count_targets sum {width}", COUNT_TARGETS, [target, blank(1)], ignore,
+                {1: np.ones(1)}, MEAN=0)
     yield _case(f"weighted_sum {width}", WEIGHTED_SUM, [x[0].copy(), n, blank(1)],
                 {"COUNT": width}, {2: np.array([0.25 * x[0].astype("f8").sum()])})
+
+
+def _bad_target_cases(x: Array, blank: Callable[..., Array]) -> Iterator[Case]:
+    """A target outside the classes gives NaN in its row, and touches nothing else."""
+    rows, width = x.shape
+    target, n = np.array([3, width, -1, 2**31 - 1], "i4"), np.ones(1, "f4")
+    p, size = _softmax(x), {"ROWS": rows, "COLUMNS": width, "IGNORE": -100}
+    hot = np.full(x.shape, np.nan)
+    hot[0] = np.eye(width)[3]
+    losses = -(np.log(p) * hot).sum(1)
+    yield _case("cross_entropy bad target", CROSS_ENTROPY,
+                [x, target, n, blank(rows), blank(rows, width)], size, {3: losses, 4: p - hot})
+    yield _case("nll_rows bad target", NLL_ROWS, [np.log(p).astype("f4"), target, blank(rows)],
+                size, {2: losses})
+    yield _case("nll_grad bad target", NLL_GRAD, [n, target, n, blank(rows, width)], size,
+                {3: -hot})
 
 
 def _sgd_cases(normal: Callable[..., Array]) -> Iterator[Case]:

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from handtorch.lower import matmul, move, optimizers, pointwise, reduce
+from handtorch.lower import (
+    conv,
+    index,
+    move,
+    norm,
+    optimizers,
+    pointwise,
+    pool,
+    product,
+    random,
+    reduce,
+    rnn,
+)
 from handtorch.lower.registry import LOWERINGS, lower_graph
 
-FAMILIES = (matmul, move, optimizers, pointwise, reduce)
+FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
 
 __all__ = ["FAMILIES", "LOWERINGS", "lower_graph"]

@@ -80,7 +80,6 @@ def _into_memory(path: Path) -> sqlite3.Connection:
 def _check_identity(path: Path, db: sqlite3.Connection) -> None:
     """Refuse other people's databases, versions to come, and damaged pages."""
     what = f"run file {path}"
-    db.execute("PRAGMA trusted_schema = OFF")
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         raise StorageError(what, why="an SQLite file of another application",

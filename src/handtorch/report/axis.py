@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from handtorch.report.spell import number
+from handtorch.report.spell import tick
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,25 @@ def x_axis(values: Sequence[float], most_ticks: int = 10) -> Axis:
     if _grows_by_factors(values):
         return Axis(low, high, True, _log_ticks(low, high, most_ticks))
     if low == high:
-        return Axis(low - 0.5, high + 0.5, False, ((low, number(low)),))
+        return Axis(low - 0.5, high + 0.5, False, ((low, tick(low)),))
+    own = sorted(set(values), reverse=True)
+    if len(own) <= 2 * most_ticks:  # few enough to name: the last, and every second if need be
+        own = own[::math.ceil(len(own) / most_ticks)]
+        return Axis(low, high, False, tuple((x, tick(x)) for x in reversed(own)))
     return Axis(low, high, False, _linear_ticks(low, high, most_ticks))
 
 
-def y_axis(values: Sequence[float], most_ticks: int = 7) -> Axis:
-    """Room above and below; logarithmic over a factor of 50; from zero unless that hides the shape.
+def spans_decades(values: Sequence[float]) -> bool:
+    """Whether a linear axis would press the smaller of these flat against its foot."""
+    return min(values) > 0 and max(values) / min(values) >= 50
+
+
+def y_axis(values: Sequence[float], most_ticks: int = 7, *, log: bool = False) -> Axis:
+    """Room above and below the values; a linear one starts at zero unless that hides the shape.
 
     Widened to the ticks around the values, so that no line touches the frame."""
     low, high = min(values), max(values)
-    if low > 0 and high / low >= 50:
+    if log:
         low, high = low / 1.25, high * 1.25
         return Axis(low, high, True, _log_ticks(low, high, most_ticks))
     if 0 <= low <= 0.6 * high:
@@ -68,19 +77,21 @@ def _linear_ticks(low: float, high: float, most: int) -> tuple[tuple[float, str]
     step = _nice_step((high - low) / (most - 1))
     first = math.ceil(low / step - 1e-9)
     count = math.floor(high / step + 1e-9) - first + 1
-    return tuple((v, number(v)) for v in (round((first + i) * step, 12) for i in range(count)))
+    return tuple((v, tick(v)) for v in (round((first + i) * step, 12) for i in range(count)))
 
 
 def _log_ticks(low: float, high: float, most: int) -> tuple[tuple[float, str], ...]:
-    """Powers of two if both ends are such; else 1, 2, 5; fewer where these would crowd."""
+    """Powers of two if both ends are such; else 1, 2, 5; fewer where these would crowd.
+
+    Over a factor of 8 or more, which is when it is asked for, there is always one."""
     if math.log2(low).is_integer() and math.log2(high).is_integer():
         powers = range(round(math.log2(low)), round(math.log2(high)) + 1)
         stride = math.ceil(len(powers) / most)
-        return tuple((2.0**p, number(2.0**p)) for p in powers[::stride])
+        return tuple((2.0**p, tick(2.0**p)) for p in powers[::stride])
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 2, 5), (1, 3), (1,)):
         ticks = [v for d in decades for m in steps if low <= (v := m * 10.0**d) <= high]
         if len(ticks) <= most:
             break
     stride = math.ceil(len(ticks) / most)
-    return tuple((v, number(v)) for v in ticks[::stride])
+    return tuple((v, tick(v)) for v in ticks[::stride])

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from handtorch.record import Published, Result
-from handtorch.report.axis import Axis, x_axis, y_axis
+from handtorch.report.axis import Axis, spans_decades, x_axis, y_axis
 from handtorch.report.series import Figure, Series
 from handtorch.report.spell import esc, number, quantity
 
@@ -20,7 +20,7 @@ GREYS = 3  # --g0 ...
 _MOST_MARKERS = 40
 _MOST_POINTS = 400
 _LABEL_GAP = 16
-_LABEL_CHARS = 26
+_LABEL_CHARS = 30
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,15 @@ def line_chart(figure: Figure) -> str:
 
     Unknown values are left out here; the table below a chart lists them with their reasons."""
     lines = _lines(figure)
-    what = f"{esc(figure.name)} against {esc(figure.x_label)}"
-    tall = max(400, len(lines) * _LABEL_GAP + 70)
-    wide = _svg(figure, lines, (960, tall, 62, 210, 14, 46), what, labels=True)
-    slim = _svg(figure, lines, (360, 330, 46, 12, 14, 44), what, labels=False)
-    return f'<div class="chart">{_heading(figure)}{wide}{slim}{_legend(lines)}</div>'
+    tall = max(400, len(lines) * _LABEL_GAP + 130)
+    room = 44 + 7 * min(_LABEL_CHARS, max(len(line.label) for line in lines))
+    wide, slim = (1000, tall, 62, room, 14, 46), (360, 340, 52, 22, 14, 44)
+    logs = (True, False) if spans_decades(_heights(lines)) else (False,)
+    drawn = "".join(
+        f'<div class="{"log" if log else "linear"}">{_svg(figure, lines, wide, log, labels=True)}'
+        f"{_svg(figure, lines, slim, log, labels=False)}</div>" for log in logs)
+    return (f'<div class="chart">{_scale_choice(figure) if logs[0] else ""}{_heading(figure)}'
+            f"{drawn}{_key(lines)}{_legend(lines)}</div>")
 
 
 def bar_chart(figure: Figure) -> str:
@@ -131,22 +135,37 @@ def _lines(figure: Figure) -> list[Line]:
     for subject, values in printed.items():
         points = tuple(sorted(((p.x_value, p.value, _printed(p)) for p in values),
                               key=lambda point: point[0] or 0.0))
-        lines.append(Line(f"{subject} (published)", "published", 0, points))
+        lines.append(Line(subject, "published", 0, points))
     return lines
 
 
+def _heights(lines: Iterable[Line]) -> list[float]:
+    """Every y that the chart must have room for."""
+    return [y for line in lines for y in (*(y for _, y, _ in line.points),
+                                          *(edge for _, *edges in line.band for edge in edges))]
+
+
+def _scale_choice(figure: Figure) -> str:
+    """Two buttons that need no script: style.py hides the charts of the scale not chosen."""
+    name = esc(f"scale {figure.study} {figure.name} {figure.x_name}")
+    return (f'<fieldset class="choice"><legend>Scale</legend>'
+            f'<label><input type="radio" name="{name}" checked>logarithmic</label>'
+            f'<label><input type="radio" name="{name}" class="to-linear">linear</label></fieldset>')
+
+
 def _svg(figure: Figure, lines: Sequence[Line], box: tuple[int, int, int, int, int, int],
-         what: str, *, labels: bool) -> str:
+         log: bool, *, labels: bool) -> str:
     xs = [x for line in lines for x, _, _ in line.points if x is not None]
-    ys = [y for line in lines for _, y, _ in line.points]
-    ys += [edge for line in lines for _, low, high in line.band for edge in (low, high)]
-    frame = Frame(*box, x_axis(xs, 12 if labels else 6), y_axis(ys, 8 if labels else 6))
+    frame = Frame(*box, x_axis(xs, 12 if labels else 6),
+                  y_axis(_heights(lines), 8 if labels else 6, log=log))
     places = _label_rows(lines, frame) if labels else {}
-    drawn = "".join(_draw(line, frame, places.get(i)) for i, line in enumerate(lines))
+    # The yardsticks first, so that where lines coincide ours lies on top.
+    order = sorted(range(len(lines)), key=lambda i: not lines[i].css.startswith("g"))
+    drawn = "".join(_draw(lines[i], frame, places.get(i)) for i in order)
     kind = "wide" if labels else "slim"
     return (f'<svg class="{kind}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
-            f'aria-label="Chart: {what}. The table below holds its figures.">'
-            f'{_grid(frame, figure.x_label)}{drawn}</svg>')
+            f'aria-label="Chart: {esc(figure.name)} against {esc(figure.x_label)}. The table below '
+            f'holds its figures.">{_grid(frame, figure.x_label)}{drawn}</svg>')
 
 
 def _grid(frame: Frame, x_label: str) -> str:
@@ -156,7 +175,7 @@ def _grid(frame: Frame, x_label: str) -> str:
         y = frame.py(value)
         parts.append(f'<path class="grid" d="M{frame.left} {y:.1f}H{right}"/>'
                      f'<text class="tick end" x="{frame.left - 8}" y="{y + 4:.1f}">{text}</text>')
-    for value, text in frame.x.ticks:
+    for value, text in _apart(frame):
         x = frame.px(value)
         parts.append(f'<path class="axis" d="M{x:.1f} {bottom}v5"/>'
                      f'<text class="tick mid" x="{x:.1f}" y="{bottom + 18}">{text}</text>')
@@ -164,6 +183,16 @@ def _grid(frame: Frame, x_label: str) -> str:
                  f'<text class="tick mid" x="{(frame.left + right) / 2:.0f}" '
                  f'y="{frame.height - 6}">{esc(x_label)}</text>')
     return "".join(parts)
+
+
+def _apart(frame: Frame) -> list[tuple[float, str]]:
+    """The x ticks whose texts keep clear of each other; the last one always stays."""
+    room = 8 * max(len(text) for _, text in frame.x.ticks) + 4
+    kept: list[tuple[float, str]] = []
+    for value, text in reversed(frame.x.ticks):
+        if not kept or frame.px(kept[-1][0]) - frame.px(value) >= room:
+            kept.append((value, text))
+    return kept[::-1]
 
 
 def _draw(line: Line, frame: Frame, label_y: float | None) -> str:
@@ -239,12 +268,25 @@ def _marker(shape: int, x: float, y: float) -> str:
     return f"M{'L'.join(f'{x + dx:.1f} {y + dy:.1f}' for dx, dy in corners)}Z"
 
 
+def _key(lines: Iterable[Line]) -> str:
+    """What dashed and dotted mean, where either is drawn."""
+    css = {line.css.split()[-1] for line in lines}
+    meanings = {"published": "published by others", "modelled": "estimated or simulated"}
+    keys = "".join(f"<li>{_swatch(name, 0)}{text}</li>"
+                   for name, text in meanings.items() if name in css)
+    return f'<ul class="legend key">{keys}</ul>' if keys else ""
+
+
 def _legend(lines: Iterable[Line]) -> str:
-    keys = "".join(
-        f'<li><svg viewBox="0 0 26 12" class="{line.css} s" aria-hidden="true">'
-        f'<path class="line" d="M0 6H26"/><path class="dot" d="{_marker(line.shape, 13, 6)}"/>'
-        f'</svg>{esc(line.label)}</li>' for line in lines)
+    """Names and last values, for the narrow chart, which has no room for labels."""
+    keys = "".join(f"<li>{_swatch(line.css, line.shape)}{esc(line.label)} "
+                   f"<small>{number(line.points[-1][1])}</small></li>" for line in lines)
     return f'<ul class="legend">{keys}</ul>'
+
+
+def _swatch(css: str, shape: int) -> str:
+    return (f'<svg viewBox="0 0 26 12" class="{css} s" aria-hidden="true"><path class="line" '
+            f'd="M0 6H26"/><path class="dot" d="{_marker(shape, 13, 6)}"/></svg>')
 
 
 def _bar(label: str, value: float, full: float, css: str, text: str, unit: str) -> str:

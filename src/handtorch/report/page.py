@@ -85,8 +85,9 @@ def _learnt(run: Run) -> str:
     parts = [_verdict(v) for v in run.verdicts]
     if parts:
         parts = [f'<ul class="verdicts">{"".join(parts)}</ul>']
-    elif not run.results:
-        parts = ['<p class="none">This run holds no results.</p>']
+    else:
+        none = "This run came to no verdict." if run.results else "This run holds no results."
+        parts = [f'<p class="none">{none}</p>']
     for c in run.comparisons:
         pair = f"<b>{esc(c.first)}</b> and <b>{esc(c.second)}</b>"
         why = f" {esc(c.same_silicon_reason)}" if c.same_silicon_reason else ""
@@ -209,5 +210,5 @@ def _reading() -> str:
     return _section("How to read the figures", [
         f"<dl>{items}</dl><p>A median stands with its interquartile spread: the middle half of the "
         "repeats lies that far apart. A dash is a figure that was not asked for or is not known; "
-        "the reason is given beside it. <sup>e</sup> and <sup>s</sup> mark single estimated and "
-        "simulated figures.</p>"])
+        "the reason is given beside it. Where a row mixes them, <sup>e</sup> and <sup>s</sup> mark "
+        "estimated and simulated figures.</p>"])

@@ -17,16 +17,30 @@ def esc(text: str) -> str:
     return html.escape(_UNSHOWABLE.sub("\N{REPLACEMENT CHARACTER}", text), quote=True)
 
 
-def number(value: float) -> str:
+def number(value: float, digits: int = 3) -> str:
     """Three digits; whole numbers below a million in full; powers of ten beyond that."""
     size = abs(value)
     if size >= 1e6 or 0 < size < 1e-3:
-        digits, _, power = f"{value:.2e}".partition("e")
-        return f"{digits} \N{MULTIPLICATION SIGN} 10{str(int(power)).translate(_SUPERSCRIPT)}"
-    if value == int(value) or size >= 999.5:
+        lead, _, power = f"{value:.{digits - 1}e}".partition("e")
+        return f"{lead} \N{MULTIPLICATION SIGN} 10{str(int(power)).translate(_SUPERSCRIPT)}"
+    if value == int(value) or size >= 10**digits - 0.5:
         return f"{value:,.0f}"
-    text = f"{value:.3g}"
-    return text if "e" not in text else f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def column(value: float, digits: int = 3) -> str:
+    """As `number`, with the zeros kept that a column of figures wants: 4.40 below 4.38."""
+    if value == 0 or not 1e-3 <= abs(value) < 10**digits - 0.5:
+        return number(value, digits)
+    return f"{value:#.{digits}g}".rstrip(".")
+
+
+def tick(value: float) -> str:
+    """A number as short as an axis needs it: `0.25`, `1,024`, `2.5e6`; seven characters at most."""
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        return f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    lead, _, power = f"{value:.1e}".partition("e")
+    return f"{lead.removesuffix('.0')}e{int(power)}"
 
 
 def quantity(value: float, unit: str) -> str:

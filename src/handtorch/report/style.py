@@ -6,7 +6,7 @@ CSS = """
 :root{--bg:#fcfcfb;--panel:#fff;--ink:#1b1c1e;--soft:#5c6066;--line:#e3e3e0;--grid:#ececea;
 --warn:#fff4d6;--warnline:#d99a00;--good:#0b7a3b;--bad:#c02f2f;
 --c0:#2a6fd6;--c1:#d9541e;--c2:#12936b;--c3:#b8860b;--c4:#c2408a;--c5:#6a4bc4;--c6:#0e93b5;
---c7:#8a5a2b;--c8:#5b8c1f;--c9:#d63b4a;--g0:#1b1c1e;--g1:#7b8087;--g2:#a9aeb5}
+--c7:#8a5a2b;--c8:#5b8c1f;--c9:#d63b4a;--g0:#1b1c1e;--g1:#656a71;--g2:#8d929a}
 @media (prefers-color-scheme:dark){:root{--bg:#16181b;--panel:#1d2024;--ink:#e9eaec;--soft:#a2a7ae;
 --line:#33373d;--grid:#2a2e33;--warn:#3a300f;--warnline:#d9a520;--good:#4fc27f;--bad:#ff7b76;
 --c0:#6aa5f8;--c1:#ff8a55;--c2:#3fc598;--c3:#e2b53a;--c4:#f082bd;--c5:#a891f5;--c6:#4cc4e2;
@@ -15,9 +15,11 @@ CSS = """
 body{margin:0;background:var(--bg);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 main{max-width:1080px;margin:0 auto;padding:28px 20px 60px}
-h1{font:600 24px/1.3 ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace;margin:2px 0 10px;
+h1{font:600 24px/1.3 ui-monospace,"SF Mono",Menlo,Consolas,"Liberation Mono",monospace;
+margin:2px 0 10px;
 overflow-wrap:anywhere}
-h2{font-size:21px;line-height:1.3;margin:44px 0 12px;padding-top:14px;border-top:1px solid var(--line)}
+h2{font-size:21px;line-height:1.3;margin:44px 0 12px;padding-top:14px;
+border-top:1px solid var(--line)}
 h3{font-size:17px;margin:30px 0 8px;overflow-wrap:anywhere}
 p{margin:8px 0;max-width:75ch;overflow-wrap:anywhere}
 .brand{margin:0;color:var(--soft);font-weight:600;letter-spacing:.02em}
@@ -36,19 +38,29 @@ max-width:none;overflow-wrap:anywhere}
 .callout p{margin:0}.callout ul{margin:4px 0 0;padding-left:20px}
 .verdicts{list-style:none;margin:0;padding:0;display:grid;gap:10px}
 .verdicts li{display:grid;gap:2px;padding:12px 16px;background:var(--panel);
-border:1px solid var(--line);border-left:4px solid var(--soft);border-radius:6px;overflow-wrap:anywhere}
+border:1px solid var(--line);border-left:4px solid var(--soft);border-radius:6px;
+overflow-wrap:anywhere}
 .verdicts .yes{border-left-color:var(--good)}.verdicts .no{border-left-color:var(--bad)}
 .study,.question,.reason{font-size:14px;color:var(--soft)}.study{font-weight:600}
 .yes .study{color:var(--good)}.no .study{color:var(--bad)}
-.chart{margin:12px 0 18px;padding:14px 14px 10px;background:var(--panel);border:1px solid var(--line);
-border-radius:8px}
+.chart{margin:12px 0 18px;padding:14px 14px 10px;background:var(--panel);
+border:1px solid var(--line);border-radius:8px}
 .chart svg{display:block;width:100%;height:auto}
-.chart svg.slim{display:none}
-.ylabel{margin:0 0 6px;font-size:14px;font-weight:600}.ylabel span{font-weight:400;color:var(--soft)}
+.chart svg.slim{display:none;max-width:540px;margin:0 auto}
+.choice~.linear,.chart:has(.to-linear:checked) .log{display:none}
+.chart:has(.to-linear:checked) .linear{display:block}
+.choice{float:right;border:0;margin:-2px 0 0;padding:0;font-size:13px;color:var(--soft);
+display:flex;gap:12px}
+.choice legend{position:absolute;left:-9999px}.choice label{display:flex;gap:4px;align-items:center}
+.choice input{margin:0;accent-color:var(--ink)}
+.ylabel{margin:0 0 6px;font-size:14px;font-weight:600}.ylabel span{font-weight:400;
+color:var(--soft)}
 svg text{font-size:13px;fill:var(--ink)}svg .tick{fill:var(--soft)}
+.published text{font-style:italic}
 .slim text{font-size:12px}
 .end{text-anchor:end}.mid{text-anchor:middle}
 .grid{stroke:var(--grid);fill:none}.axis{stroke:var(--soft);fill:none}
+.modelled{--s:var(--soft)}
 .c0{--s:var(--c0)}.c1{--s:var(--c1)}.c2{--s:var(--c2)}.c3{--s:var(--c3)}.c4{--s:var(--c4)}
 .c5{--s:var(--c5)}.c6{--s:var(--c6)}.c7{--s:var(--c7)}.c8{--s:var(--c8)}.c9{--s:var(--c9)}
 .g0{--s:var(--g0)}.g1{--s:var(--g1)}.g2{--s:var(--g2)}.published{--s:var(--soft)}
@@ -66,9 +78,9 @@ svg:has(.s:hover) .s:not(:hover){opacity:.15}
 .s:hover .line{stroke-width:3.4}
 .legend{display:none;flex-wrap:wrap;gap:4px 14px;list-style:none;margin:8px 0 0;padding:0;
 font-size:13px}
-.legend.always{display:flex}
+.legend.always,.legend.key{display:flex}
 .legend li{display:flex;align-items:center;gap:6px;overflow-wrap:anywhere}
-.legend svg{width:26px;height:12px;flex:none}
+.legend small{color:var(--soft);font-size:12px}.legend svg{width:26px;height:12px;flex:none}
 .legend i{width:12px;height:12px;border-radius:3px;background:var(--s);flex:none}
 .bars{display:grid;gap:6px}
 .bar{display:grid;grid-template-columns:minmax(90px,200px) 1fr 110px;gap:10px;align-items:center;
@@ -78,27 +90,29 @@ font-size:14px}
 border-radius:0 3px 3px 0}
 .bar .published{background:none;border:1.5px dashed var(--soft)}
 .bar .estimated,.bar .simulated,.stack .estimated,.stack .simulated{background:
-repeating-linear-gradient(135deg,var(--s) 0 6px,color-mix(in srgb,var(--s) 60%,var(--panel)) 6px 9px)}
+repeating-linear-gradient(135deg,var(--s) 0 6px,
+color-mix(in srgb,var(--s) 60%,var(--panel)) 6px 9px)}
 .stack{display:flex;height:28px;gap:1px}.stack i{min-width:1px;background:var(--s)}
 .timeline rect{fill:var(--s)}.timeline rect:hover{fill:var(--ink)}
 .ends{display:flex;justify-content:space-between;font-size:13px;color:var(--soft);margin-top:4px}
-.scroll{overflow-x:auto;margin:12px 0}
+.scroll{overflow-x:auto;margin:4px 0 14px}
 .scroll:focus-visible{outline:2px solid var(--c0)}
-table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;min-width:min(100%,420px)}
-caption{text-align:left;color:var(--soft);font-size:14px;padding:0 0 6px;caption-side:top}
+table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;
+min-width:min(100%,420px)}
+.caption{color:var(--soft);font-size:14px;margin:16px 0 0}
 th,td{padding:5px 10px;text-align:right;vertical-align:top;border-bottom:1px solid var(--line);
 white-space:nowrap}
 thead th{font-weight:600;color:var(--soft);border-bottom-color:var(--soft);vertical-align:bottom}
 th:first-child{text-align:left}
 tbody th{font-weight:400}
-td.text,.left{text-align:left;white-space:normal}
+td.text,th.left{text-align:left}td.long{white-space:normal;min-width:30ch}
 td small{display:block;color:var(--soft);font-size:12px;line-height:1.2}
-.matrix th,.matrix td{padding:4px 7px}
+.matrix th,.matrix td{padding:4px 5px}.matrix .badge{padding:0 6px;font-size:12px}
 .matrix th:first-child{position:sticky;left:0;background:var(--bg)}
-.best{font-weight:700}
+sup{line-height:0}.best{font-weight:700}td small{font-weight:400}
 details{margin:10px 0}summary{cursor:pointer;color:var(--soft);font-size:14px}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 14px;margin:8px 0}dd{margin:0}
-@media (max-width:720px){main{padding:18px 12px 40px}h1{font-size:19px}
+@media (max-width:860px){main{padding:18px 12px 40px}h1{font-size:19px}
 .chart{padding:10px 8px 8px}.chart svg.wide{display:none}.chart svg.slim{display:block}
 .legend{display:flex}.bar{grid-template-columns:90px 1fr 84px;gap:7px;font-size:13px}}
 """

@@ -7,21 +7,27 @@ from collections.abc import Iterable, Sequence
 from handtorch.record import Published, Result, Run
 from handtorch.report.charts import hover
 from handtorch.report.series import Figure, Series
-from handtorch.report.spell import MISSING, duration, esc, number, quantity, size
+from handtorch.report.spell import MISSING, column, duration, esc, number, quantity, size
 
 _MOST_COLUMNS = 24
 _MOST_ROWS = 600
+_TEXT = '<td class="text'
 _MARKS = {"measured": "", "estimated": "<sup>e</sup>", "simulated": "<sup>s</sup>"}
 
 
-def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], css: str = "") -> str:
-    """A captioned table in a box of its own that scrolls sideways where the page is narrow."""
-    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]], css: str = "") -> str:
+    """A table under its caption, in a box of its own that scrolls sideways on a narrow page.
+
+    A head stands to the left over a column of words, to the right over a column of numbers."""
+    words = [bool(rows) and cell.startswith(_TEXT) for cell in (rows[0] if rows else head)]
+    heads = "".join(f'<th scope="col"{" class=left" if left else ""}>{cell}</th>'
+                    for cell, left in zip(head, words, strict=True))
     body = "".join(f'<tr><th scope="row">{first}</th>{"".join(map(_cell, rest))}</tr>'
                    for first, *rest in rows)
-    return (f'<div class="scroll" tabindex="0" role="region" aria-label="Table: {caption}">'
-            f'<table class="{css}"><caption>{caption}</caption><thead><tr>{heads}</tr></thead>'
-            f'<tbody>{body}</tbody></table></div>')
+    return (f'<p class="caption">{caption}</p>'
+            f'<div class="scroll" tabindex="0" role="region" aria-label="Table: {caption}">'
+            f'<table class="{css}" aria-label="{caption}"><thead><tr>{heads}</tr></thead>'
+            f"<tbody>{body}</tbody></table></div>")
 
 
 def _cell(html: str) -> str:
@@ -29,8 +35,13 @@ def _cell(html: str) -> str:
 
 
 def text_cell(text: str) -> str:
-    """A cell of words: set to the left, and allowed to break."""
-    return f'<td class="text">{esc(text) or MISSING}</td>'
+    """A cell of words: set to the left, and allowed to break once it is long."""
+    return f'{_TEXT}{" long" if len(text) > 30 else ""}">{esc(text) or MISSING}</td>'
+
+
+def known_cell(text: str | None, reason: str) -> str:
+    """A cell of words that may be unknown, with the reason in its place."""
+    return text_cell(text) if text is not None else text_cell(f"unknown: {reason}")
 
 
 def provenance(word: str) -> str:
@@ -39,6 +50,7 @@ def provenance(word: str) -> str:
 
 
 def value_or_reason(value: str | None, reason: str) -> str:
+    """A figure already spelled, or why there is none."""
     return value if value is not None else f'<span class="unknown">unknown: {esc(reason)}</span>'
 
 
@@ -52,29 +64,32 @@ def matrix(figure: Figure) -> str:
     rows = []
     for s in figure.series:
         at = {r.x_value: r for r in s.results}
-        cells = [_matrix_cell(at.get(x), best[x]) for x in figure.xs]
-        rows.append([esc(s.label), *cells, provenance(s.provenance)])
-    head = [esc(figure.x_name), *(number(x) for x in figure.xs), "provenance"]
+        mixed = len({r.provenance for r in s.results}) > 1
+        cells = [_matrix_cell(at.get(x), best[x], mixed) for x in figure.xs]
+        rows.append([esc(s.label), provenance(s.provenance), *cells])
+    head = [esc(figure.x_name), "", *(number(x) for x in figure.xs)]
     what = f"{esc(figure.name)}{f' in {esc(figure.unit)}' if figure.unit else ''}"
     return table(f"{what}: median, below it the interquartile spread", head, rows, "matrix")
 
 
 def _best(figure: Figure, x: float) -> float | None:
-    values = [r.value for s in figure.series for r in s.known if r.x_value == x]
-    known = [v for v in values if v is not None]
-    if len(known) < 2 or figure.better == "neither":
+    """The best measured value at x; a modelled one never beats what was measured."""
+    values = [r.value for s in figure.series for r in s.known
+              if r.x_value == x and r.provenance == "measured" and r.value is not None]
+    if len(values) < 2 or figure.better == "neither":
         return None
-    return max(known) if figure.better == "higher" else min(known)
+    return max(values) if figure.better == "higher" else min(values)
 
 
-def _matrix_cell(r: Result | None, best: float | None) -> str:
+def _matrix_cell(r: Result | None, best: float | None, mixed: bool) -> str:
     if r is None:
         return f"<td>{MISSING}</td>"
     if r.value is None:
         return f'<td title="{esc(hover(r))}"><span class="unknown">{MISSING}</span></td>'
-    css = ' class="best"' if r.value == best else ""
-    spread = "" if r.spread is None else f"<small>{number(r.spread)}</small>"
-    return f'<td{css} title="{esc(hover(r))}">{number(r.value)}{_MARKS[r.provenance]}{spread}</td>'
+    css = ' class="best"' if r.value == best and r.provenance == "measured" else ""
+    spread = "" if r.spread is None else f"<small>{column(r.spread, 2)}</small>"
+    mark = _MARKS[r.provenance] if mixed else ""
+    return f'<td{css} title="{esc(hover(r))}">{column(r.value)}{mark}{spread}</td>'
 
 
 def extremes(figure: Figure) -> str:
@@ -94,7 +109,7 @@ def extremes(figure: Figure) -> str:
 
 
 def _point(r: Result) -> str:
-    return (f'<td title="{esc(hover(r))}">{number(r.value or 0.0)}'
+    return (f'<td title="{esc(hover(r))}">{column(r.value or 0.0)}'
             f"<small>{number(r.x_value or 0.0)}</small></td>")
 
 
@@ -117,19 +132,23 @@ def _result_row(figure: Figure, s: Series, r: Result) -> list[str]:
     if r.low is not None and r.high is not None:
         bounds = f"{number(r.low)} to {number(r.high)}<small>{esc(r.bounds)}</small>"
     return [esc(s.label), *x, value_or_reason(value, r.value_reason),
-            MISSING if r.spread is None else number(r.spread), bounds, f"{r.repeats:,}",
+            MISSING if r.spread is None else column(r.spread, 2), bounds, f"{r.repeats:,}",
             provenance(r.provenance)]
 
 
 def published_table(values: Iterable[Published]) -> str:
-    """Printed figures with where they were printed; empty if there are none."""
+    """Printed figures with where they were printed, said once if they share it; or nothing."""
+    values = tuple(values)
+    if not values:
+        return ""
+    sources = dict.fromkeys(p.source for p in values)
+    shared = len(sources) == 1
     rows = [[esc(p.subject), text_cell(p.name),
              MISSING if p.x_value is None else f"{esc(p.x_name)} {number(p.x_value)}",
-             quantity(p.value, p.unit), text_cell(p.source)] for p in values]
-    if not rows:
-        return ""
-    head = ["what", "quantity", "at", "value", "source"]
-    return table("Published, not measured here", head, rows)
+             quantity(p.value, p.unit), *([] if shared else [text_cell(p.source)])] for p in values]
+    head = ["what", "quantity", "at", "value", *([] if shared else ["source"])]
+    said = f": {esc(values[0].source)}" if shared else ""
+    return table(f"Published, not measured here{said}", head, rows)
 
 
 def machine_table(run: Run) -> str:
@@ -137,13 +156,12 @@ def machine_table(run: Run) -> str:
     if m is None:
         return '<p class="none">This run recorded no machine.</p>'
     memory = None if m.memory_bytes is None else size(m.memory_bytes)
-    model = None if m.cpu_model is None else esc(m.cpu_model)
-    rows = [["processor", f'<td class="text">{value_or_reason(model, m.cpu_model_reason)}</td>'],
+    rows = [["processor", known_cell(m.cpu_model, m.cpu_model_reason)],
             ["architecture", text_cell(m.architecture)],
             ["cores", text_cell(f"{m.cores}, of which {m.usable_cores} usable here")],
-            ["memory", f'<td class="text">{value_or_reason(memory, m.memory_reason)}</td>'],
+            ["memory", known_cell(memory, m.memory_reason)],
             ["system", text_cell(m.os)], ["Python", text_cell(m.python)]]
-    return table("Machine", ["fact", '<span class="left">value</span>'], rows)
+    return table("Machine", ["fact", "value"], rows)
 
 
 def device_table(run: Run) -> str:
@@ -163,19 +181,15 @@ def place_table(run: Run) -> str:
     names = {d.id: d.name for d in run.devices}
     rows = [[esc(p.name), text_cell(p.kind),
              text_cell(names.get(p.device, "") if p.device is not None else ""),
-             f'<td class="text">'
-             f"{value_or_reason(None if p.cores is None else esc(p.cores), p.cores_reason)}</td>"]
-            for p in run.places]
+             known_cell(p.cores, p.cores_reason)] for p in run.places]
     return table("Places", ["place", "kind", "device", "cores"], rows) if rows else ""
 
 
 def software_table(run: Run) -> str:
-    rows = [[esc(s.name), '<td class="text">' + value_or_reason(
-        None if s.version is None else esc(s.version), s.version_reason) + "</td>"]
-        for s in run.software]
+    rows = [[esc(s.name), known_cell(s.version, s.version_reason)] for s in run.software]
     if not rows:
         return '<p class="none">This run recorded no software versions.</p>'
-    return table("Software", ["name", '<span class="left">version</span>'], rows)
+    return table("Software", ["name", "version"], rows)
 
 
 def sample_table(run: Run) -> str:

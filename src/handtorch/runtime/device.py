@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from handtorch.errors import DeviceError
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.program import Program
 
@@ -71,3 +72,8 @@ class Executor(Protocol):
     def spec(self) -> DeviceSpec: ...
 
     def load(self, program: Program, states: Mapping[str, Array]) -> Resident: ...
+
+
+def was_closed() -> DeviceError:
+    """What every executor says of a program that was closed."""
+    return DeviceError("this program was closed", fix="make the step again")

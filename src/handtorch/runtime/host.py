@@ -15,7 +15,7 @@ from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Node, Value
 from handtorch.plan.plan import STAGING_IN, STAGING_OUT
 from handtorch.program import Program
-from handtorch.runtime.device import Array, Counters, LaunchTime
+from handtorch.runtime.device import Array, Counters, LaunchTime, was_closed
 from handtorch.runtime.ref.ops import run_node
 
 
@@ -43,6 +43,7 @@ class HostResident:
         sizes |= {STAGING_IN: plan.staging_in_bytes, STAGING_OUT: plan.staging_out_bytes}
         self._banks = {k: np.zeros(n, np.uint8) for k, n in sizes.items()}
         self._states = {s.name: s for s in program.graph.states}
+        self._closed = False
         if compute:
             for name in self._states:
                 self.write_state(name, states[name])
@@ -53,6 +54,7 @@ class HostResident:
         return raw.view(dtype(value.dtype).numpy).reshape(value.shape)
 
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> HostTicket:
+        self._needs_open()
         graph = self.program.graph
         for port, data in zip(graph.inputs, batch, strict=True):
             np.copyto(self._view(port.value), data, casting="same_kind")
@@ -78,14 +80,21 @@ class HostResident:
         self._needs_numbers()
         np.copyto(self._view(self._states[name].before), array)
 
+    def _needs_open(self) -> None:
+        if self._closed:
+            raise was_closed()
+
     def _needs_numbers(self) -> None:
+        self._needs_open()
         if not self._compute:
             raise DeviceError("the null executor holds no state", fix="use 'ref' or a device")
 
     def finish(self) -> None:
         """Nothing is ever under way."""
+        self._needs_open()
 
     def close(self) -> None:
+        self._closed = True
         self._banks.clear()
 
 

@@ -14,6 +14,7 @@ from handtorch.runtime.device import Array, Executor, Ticket
 
 # What the host may hand over for each type; labels come as int64 from PyTorch.
 _ACCEPTED = {"f32": ("float32",), "i32": ("int32", "int64"), "u32": ("uint32",), "bool": ("bool",)}
+_INT32 = np.iinfo(np.int32)
 
 
 class Session:
@@ -43,12 +44,21 @@ def as_array(port: Port, x: Any) -> Array:
     """`x`, a NumPy array or torch tensor, as the array the port takes; refuses what differs."""
     try:
         array = np.asarray(x.detach() if hasattr(x, "detach") else x)
-    except (TypeError, RuntimeError) as e:      # a tensor on another device says so
+    except (TypeError, RuntimeError, ValueError) as e:  # on another device, or rows of unequal size
         raise BadInput(f"input {port.name}", why=str(e), fix="give a CPU tensor or an array") from e
     accepted = _ACCEPTED[port.value.dtype]
     if array.shape != port.value.shape or array.dtype.name not in accepted:
         raise BadInput(
             f"input {port.name} is {array.dtype.name}{list(array.shape)}",
-            why=f"the step was made for {' or '.join(accepted)}{list(port.value.shape)}",
+            why=f"the step was made for {_kind(port)}",
             fix="give batches like the example, or make another step for this shape")
+    if array.dtype.name == "int64" and array.size:
+        least, most = int(array.min()), int(array.max())
+        if least < _INT32.min or most > _INT32.max:     # would become another, valid number
+            raise BadInput(f"input {port.name} holds numbers from {least} to {most}",
+                           why=f"the device has 32 bits for them, {_INT32.min} to {_INT32.max}")
     return array
+
+
+def _kind(port: Port) -> str:
+    return f"{' or '.join(_ACCEPTED[port.value.dtype])}{list(port.value.shape)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from handtorch.errors import BadInput
 from handtorch.record import Comparison, Device, Machine, Place, RunWriter, Software
@@ -19,6 +19,7 @@ from handtorch.selftest import verdict
 from handtorch.studies import STUDIES
 
 HOST = "host CPU"
+SelfTestState = Literal["passed", "failed", "not run"]
 _PACKAGES = ("handtorch", "numpy", "pyopencl", "torch")
 
 
@@ -60,7 +61,7 @@ def record_setting(record: RunWriter, device: FoundDevice) -> None:
         id=0, name=spec.name, vendor=spec.vendor, platform=spec.platform, driver=spec.driver,
         kind=spec.kind, compute_units=spec.compute_units, global_bytes=spec.global_bytes,
         local_bytes=spec.local_bytes, largest_allocation_bytes=spec.largest_allocation_bytes,
-        self_test=verdict(device, run=False).state,
+        self_test=cast(SelfTestState, verdict(device, run=False).state),
         facts=json.dumps(spec.to_dict())))
     shares = spec.kind == "cpu"
     own = "not a CPU" if not shares else "the runtime does not say which cores a part has"

@@ -17,7 +17,7 @@ from handtorch.runtime.choose import open_executor
 from handtorch.runtime.host import RefExecutor
 from handtorch.runtime.ref.ops import run_node
 
-KINDS = {"float64": "f32", "float32": "f32", "int32": "i32"}
+KINDS = {"float64": "f32", "float32": "f32", "int32": "i32", "bool": "bool"}
 
 
 def made(op: str, arrays: list[Any], attrs: dict[str, Attr]) -> Node:
@@ -75,13 +75,9 @@ CASES: list[Case] = [
      lambda a, b, c: torch.relu(_t(a).T @ _t(b).T + _t(c))),
     ("matmul", [_normal(5, 7), _normal(7, 3), _normal(5, 3)], {"epilogue": ("relu_grad",)},
      lambda a, b, y: (_t(a) @ _t(b)) * (_t(y) > 0)),
-    ("add", [_normal(5, 7), _normal(7)], {}, lambda a, b: _t(a) + _t(b)),
-    ("sub", [_normal(5, 1), _normal(1, 7)], {}, lambda a, b: _t(a) - _t(b)),
-    ("mul", [_normal(5, 7), _normal()], {}, lambda a, b: _t(a) * _t(b)),
-    ("relu", [_normal(5, 7)], {}, lambda a: torch.relu(_t(a))),
-    ("relu_grad", [_normal(5, 7), _normal(5, 7)], {}, lambda g, y: _t(g) * (_t(y) > 0)),
-    ("scale", [_normal(5, 7)], {"factor": 0.3}, lambda a: _t(a) * 0.3),
-    ("copy", [_normal(5, 7)], {}, _t),
+    ("pointwise", [_normal(5, 7), _normal(7)],
+     {"body": "mul(x0,x1);sub(t0,0.25f);gt(t1,0.0f);where(t2,t1,x0)", "shape": (5, 7)},
+     lambda a, b: torch.where(_t(a) * _t(b) > 0.25, _t(a) * _t(b) - 0.25, _t(a))),
     ("sum", [_normal(5, 7, 2)], {"axes": (0, 2), "keepdim": True},
      lambda a: _t(a).sum((0, 2), keepdim=True)),
     ("sum", [_normal(5, 7)], {"axes": (1,)}, lambda a: _t(a).sum(1)),
@@ -101,11 +97,57 @@ CASES: list[Case] = [
     ("transpose", [_normal(5, 7)], {"order": (1, 0)}, lambda a: _t(a).T),
     ("assign", [_normal(5, 7), _normal(7, 5).T], {}, lambda old, new: _t(new)),
 ]
+_A, _B = _normal(6, 33), _normal(33) + 0.1
+_MASK, _INTS = _A > 0.2, (_normal(6, 33) * 10).astype("i4")
+_SAME: tuple[str, ...] = (
+    "neg", "abs", "exp", "sin", "cos", "tanh", "erf", "sign", "floor", "ceil", "relu", "sigmoid",
+    "square", "reciprocal", "isnan")
+_POSITIVE = ("log", "log1p", "sqrt", "rsqrt")
+_PAIRS = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
+POINTWISE: dict[str, tuple[list[Any], Callable[..., torch.Tensor]]] = {
+    **{op: ([_A], getattr(torch, op)) for op in _SAME},
+    **{op: ([np.abs(_A) + 0.1], getattr(torch, op)) for op in _POSITIVE},
+    **{op: ([_A, _B], getattr(torch, op)) for op in _PAIRS},
+    **{op: ([_MASK, _B > 0], getattr(torch, op)) for op in
+       ("logical_and", "logical_or", "logical_xor")},
+    "logical_not": ([_MASK], torch.logical_not), "where": ([_MASK, _A, _B], torch.where),
+    "pow": ([np.abs(_A) + 0.1, _B], torch.pow), "copy": ([_A], torch.clone),
+    "relu_grad": ([_A, _B], lambda g, y: g * (y > 0)), "to_bool": ([_INTS], torch.Tensor.bool),
+    "to_f32": ([_INTS], torch.Tensor.float), "to_i32": ([_A], torch.Tensor.int),
+    "bool_to_f32": ([_MASK], torch.Tensor.float), "bool_to_i32": ([_MASK], torch.Tensor.int),
+}
+
+
+@pytest.mark.parametrize("op", POINTWISE)
+def test_pointwise_reference_equals_torch(op: str) -> None:
+    arrays, fn = POINTWISE[op]
+    (got,) = run_node(made(op, arrays, {}), *arrays)
+    np.testing.assert_allclose(got, fn(*map(_t, arrays)).numpy(), rtol=1e-7, atol=1e-12)
+
+
+def test_pointwise_ops_on_a_device_equal_the_reference(opencl_device: Any) -> None:
+    """All of them as the outputs of one program, which is compiled once."""
+    nodes, given, fresh = [], [], 0
+    for op, (arrays, _) in POINTWISE.items():
+        arrays = [a.astype("f4") if a.dtype == "f8" else a for a in arrays]
+        values = tuple(Value(fresh + i, a.shape, KINDS[a.dtype.name]) for i, a in enumerate(arrays))
+        outs = infer_outputs(Node(op, values, ()), fresh + len(values))
+        fresh += len(values) + 1
+        nodes.append(Node(op, values, outs))
+        given += arrays
+    graph = Graph(tuple(nodes), tuple(Port(f"x{v.id}", v) for n in nodes for v in n.inputs), (),
+                  tuple(Port(n.op, n.outputs[0]) for n in nodes))
+    want, got = (e.load(compile_graph(graph, e.spec), {}).submit(given).result()
+                 for e in (RefExecutor(), open_executor(opencl_device.label)))
+    for op, w, g in zip(POINTWISE, want, got, strict=True):
+        np.testing.assert_allclose(g, w, rtol=4e-6, atol=1e-6, err_msg=op)
+
+
 IDS = [f"{c[0]}-{i}" for i, c in enumerate(CASES)]
 
 
 def test_every_op_has_a_case() -> None:
-    assert {c[0] for c in CASES} == set(OPS)
+    assert {c[0] for c in CASES} | set(POINTWISE) == set(OPS)
 
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)

@@ -9,6 +9,8 @@ from typing import Any
 from handtorch.capture.builder import Builder, aten
 from handtorch.graph.node import Value
 
+KEEP: tuple[str, ...] = ("t",)
+
 
 @aten("t.default")
 def _t(b: Builder, x: Value) -> Value:
@@ -27,5 +29,19 @@ def _view(b: Builder, x: Value, shape: Sequence[int]) -> Value:
 
 
 @aten("full_like.default")
-def _full_like(b: Builder, x: Value, number: float, **_: Any) -> Value:
-    return b.one("fill", (), shape=x.shape, number=float(number))
+def _full_like(b: Builder, x: Value, number: float, *, dtype: Any = None, **_: Any) -> Value:
+    kind = x.dtype if dtype is None else b.dtype(dtype)
+    return b.one("fill", (), shape=x.shape, number=float(number), dtype=kind)
+
+
+@aten("full.default")
+def _full(b: Builder, shape: Sequence[int], number: float, *, dtype: Any = None, **_: Any
+          ) -> Value:
+    kind = b.number_type(number) if dtype is None else b.dtype(dtype)
+    return b.one("fill", (), shape=tuple(shape), number=float(number), dtype=kind)
+
+
+@aten("scalar_tensor.default")
+def _scalar_tensor(b: Builder, number: float, *, dtype: Any = None, **_: Any) -> Value:
+    kind = b.number_type(number) if dtype is None else b.dtype(dtype)
+    return b.constant(number, kind)

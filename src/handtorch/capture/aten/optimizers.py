@@ -5,6 +5,8 @@ from __future__ import annotations
 from handtorch.capture.builder import Builder, Result, aten
 from handtorch.graph.node import Value
 
+KEEP: tuple[str, ...] = ()
+
 
 @aten("sgd.default")
 def _sgd(b: Builder, w: Value, g: Value, lr: Value, m: Value | None, momentum: float,

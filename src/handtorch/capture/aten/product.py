@@ -5,6 +5,8 @@ from __future__ import annotations
 from handtorch.capture.builder import Builder, aten
 from handtorch.graph.node import Value
 
+KEEP: tuple[str, ...] = ("addmm", "mm", "bmm")
+
 
 @aten("addmm.default")
 def _addmm(b: Builder, bias: Value, x: Value, w: Value, *, beta: float = 1, alpha: float = 1

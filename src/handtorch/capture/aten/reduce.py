@@ -10,6 +10,9 @@ from handtorch.graph.node import Value
 
 _REDUCTIONS = {0: "none", 1: "mean", 2: "sum"}
 
+KEEP: tuple[str, ...] = ("_log_softmax", "_softmax", "_log_softmax_backward_data",
+                         "nll_loss_forward", "nll_loss_backward")
+
 
 @aten("sum.default", "sum.dim_IntList")
 def _sum(b: Builder, x: Value, axes: Sequence[int] | None = None, keepdim: bool = False) -> Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from handtorch.graph.node import Node
-from handtorch.graph.ops.op import Op, Types, like, no_flops, shape_attr
+from handtorch.graph.ops.op import Op, Types, like, no_flops
 
 
 def _same_size(node: Node) -> Types:
@@ -19,8 +19,12 @@ def _transposed(node: Node) -> Types:
     return ((tuple(x.shape[i] for i in node.numbers("order")), x.dtype),)
 
 
+def _filled(node: Node) -> Types:
+    return ((node.numbers("shape"), str(node.attrs.get("dtype", "f32"))),)
+
+
 OPS = (
-    Op("fill", shape_attr, no_flops),
+    Op("fill", _filled, no_flops),
     Op("reshape", _same_size, no_flops),
     Op("transpose", _transposed, no_flops),
     # (old, new) -> new, in the place of old: how a new state gets where it belongs.

@@ -15,7 +15,7 @@ from handtorch.runtime.opencl.platforms import facts_of
 OPTIONS = "-cl-std=CL1.2"
 
 # clang's form, `file.cl:12:3: error: message`, and PoCL's, `error: file.cl:12:3 <...>: message`.
-_ERROR = re.compile(r"(?:error: )?(?P<file>\w+\.cl):(?P<line>\d+):\d+[^:\n]*"
+_ERROR = re.compile(r"(?:error: )?(?P<file>[^\s:]+):(?P<line>\d+):\d+[^:\n]*"
                     r"(?:<[^>\n]*>)?: (?:error: )?(?P<text>.*)")
 
 
@@ -27,12 +27,12 @@ def build(cl: Any, context: Any, found: FoundDevice, source: str) -> Any:
     keep = facts_of(found.spec.platform).binaries_cheap
     cache = ProgramCache(found.spec, OPTIONS) if keep else None
     if cache is not None and (binary := cache.read(source)) is not None:
-        program = cl._cl._Program(context, [found.handle], [binary])
         try:
+            program = cl._cl._Program(context, [found.handle], [binary])
             program._build(OPTIONS.encode(), [found.handle])
             return program
         except cl.Error:
-            cache.forget(source)            # the driver knows best: compile again
+            pass                            # the driver knows best: compile, and write it anew
     program = cl._cl._Program(context, source)
     try:
         program._build(OPTIONS.encode(), [found.handle])
@@ -54,9 +54,19 @@ def compile_error(device: str, source: str, log: str) -> KernelError:
         fix = f"the whole source and log are in {kept}"
     except OSError as e:
         fix = f"the source could not be kept in {kept.parent}: {e.strerror}"
-    errors = "\n".join(line for line in log.splitlines() if "error:" in line)
-    if found := _ERROR.search(errors):
-        return KernelError(f"kernel {found['file']} does not compile on {device}",
-                           why=f"line {found['line']}: {found['text'].strip()}", fix=fix)
-    first = next((x.strip() for x in log.splitlines() if x.strip()), "the log is empty")
-    return KernelError(f"a program does not compile on {device}", why=first, fix=fix)
+    what, why = _first_error(source, log)
+    return KernelError(f"{what} does not compile on {device}", why=why, fix=fix)
+
+
+def _first_error(source: str, log: str) -> tuple[str, str]:
+    """Which kernel, and what is wrong with it. Only names that `source` gives with `#line` are
+    believed: drivers call the whole by a name of their own."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    errors = [line for line in lines if "error:" in line]
+    if found := _ERROR.search("\n".join(errors)):
+        named = f'#line 1 "{found["file"]}"' in source
+        what = f"kernel {found['file']}" if named else "a program"
+        return what, f"line {found['line']}: {found['text']}"
+    # A linker's log: PoCL puts what it misses on the line after the one that says error.
+    at = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
+    return "a program", " ".join(lines[at:at + 2 if lines[at].endswith(":") else at + 1])

@@ -34,23 +34,25 @@ def write_atomically(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException:
-        os.unlink(name)
+        Path(name).unlink(missing_ok=True)       # an interrupt may come just after the renaming
         raise
 
 
 class ProgramCache:
     def __init__(self, spec: DeviceSpec, options: str) -> None:
         self._about = {"platform": spec.platform, "platform_version": spec.platform_version,
-                       "device": spec.name, "driver": spec.driver, "options": options}
+                       "device": spec.name, "device_version": spec.device_version,
+                       "driver": spec.driver, "options": options}
         self.folder = knobs.cache_folder() / "programs"
 
     def path(self, source: str) -> Path:
         text = json.dumps([self._about, source], sort_keys=True)
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.bin"
 
-    def _header(self, source: str, binary: bytes) -> dict[str, object]:
-        return {**self._about, "source_sha256": hashlib.sha256(source.encode()).hexdigest(),
-                "binary_sha256": hashlib.sha256(binary).hexdigest(), "bytes": len(binary)}
+    def _header(self, source: str, binary: bytes) -> bytes:
+        about = {**self._about, "source_sha256": hashlib.sha256(source.encode()).hexdigest(),
+                 "binary_sha256": hashlib.sha256(binary).hexdigest(), "bytes": len(binary)}
+        return json.dumps(about, sort_keys=True).encode()
 
     def read(self, source: str) -> bytes | None:
         """The binary, or None if there is none that can be trusted."""
@@ -61,21 +63,14 @@ class ProgramCache:
         if not data.startswith(_MAGIC):
             return None
         header, _, binary = data[len(_MAGIC):].partition(b"\n")
-        try:
-            told = json.loads(header)
-        except ValueError:
-            return None
-        return binary if told == self._header(source, binary) else None
+        return binary if header == self._header(source, binary) else None
 
     def write(self, source: str, binary: bytes) -> None:
         """Keep `binary`; a folder that cannot be written costs time later, not the run."""
-        header = json.dumps(self._header(source, binary), sort_keys=True).encode()
+        data = _MAGIC + self._header(source, binary) + b"\n" + binary
         try:
-            write_atomically(self.path(source), _MAGIC + header + b"\n" + binary)
+            write_atomically(self.path(source), data)
         except OSError as e:
             warnings.warn(f"compiled kernels are not kept: {self.folder}: {e.strerror}; "
                           "set HANDTORCH_CACHE to a folder that can be written",
                           CacheWarning, stacklevel=2)
-
-    def forget(self, source: str) -> None:
-        self.path(source).unlink(missing_ok=True)

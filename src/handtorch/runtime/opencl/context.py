@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ import numpy as np
 from handtorch.errors import DeviceError, OutOfMemory
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.step import Step
+from handtorch.kernels.catalog import KERNELS
 from handtorch.runtime.device import LaunchTime
 from handtorch.runtime.opencl.build import build
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.loader import load
 
 _SCALARS: dict[str, Any] = {"int": np.int32, "uint": np.uint32, "float": np.float32}
+# MEM_OBJECT_ALLOCATION_FAILURE, OUT_OF_RESOURCES, OUT_OF_HOST_MEMORY
+_NO_ROOM = (-4, -5, -6)
 
 
 class OpenCLContext:
@@ -27,10 +31,11 @@ class OpenCLContext:
     def __init__(self, found: FoundDevice) -> None:
         self.cl: Any = load()
         self.found = found
-        self.context = self.cl.Context([found.handle])
-        self.queue = self.cl.CommandQueue(self.context)
-        self.timed_queue = self.cl.CommandQueue(
-            self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
+        with self.asking("opening the device"):
+            self.context = self.cl.Context([found.handle])
+            self.queue = self.cl.CommandQueue(self.context)
+            self.timed_queue = self.cl.CommandQueue(
+                self.context, properties=self.cl.command_queue_properties.PROFILING_ENABLE)
 
     @property
     def spec(self) -> DeviceSpec:
@@ -39,6 +44,23 @@ class OpenCLContext:
     def build(self, source: str) -> Any:
         return build(self.cl, self.context, self.found, source)
 
+    @contextmanager
+    def asking(self, what: str, nbytes: int = 0) -> Iterator[None]:
+        """What the driver refuses inside is our error, with `what` was asked of it."""
+        try:
+            yield
+        except self.cl.Error as e:
+            raise refused(self.spec, what, nbytes, e) from e
+
+    def check_room(self, nbytes: int) -> None:
+        """Refuse a program that the whole device cannot hold.
+
+        Linux promises memory it does not have, so no driver would refuse in time."""
+        if nbytes > self.spec.global_bytes:
+            raise OutOfMemory(f"the program takes {nbytes} B",
+                              why=f"{self.spec.name} has {self.spec.global_bytes} B in all",
+                              fix="a smaller batch or model, or another device")
+
     def buffer(self, nbytes: int, *, host_visible: bool = False) -> Any:
         """A buffer of `nbytes`, at least one; refuses with figures what the device cannot hold."""
         limit, flags = self.spec.largest_allocation_bytes, self.cl.mem_flags
@@ -46,11 +68,12 @@ class OpenCLContext:
             raise OutOfMemory(f"a buffer of {nbytes} B",
                               why=f"{self.spec.name} allows {limit} B in one allocation",
                               fix="a smaller batch or model, or another device")
-        mode = flags.READ_WRITE | (flags.ALLOC_HOST_PTR if host_visible else 0)
-        try:
+        # A CPU's memory is the host's anyway. PoCL allocates other buffers only at their first
+        # use, and ends the process there if it cannot.
+        host = host_visible or self.spec.kind == "cpu"
+        mode = flags.READ_WRITE | (flags.ALLOC_HOST_PTR if host else 0)
+        with self.asking("a buffer", nbytes):
             return self.cl.Buffer(self.context, mode, size=max(nbytes, 1))
-        except (self.cl.MemoryError, self.cl.RuntimeError) as e:
-            raise out_of_memory(self.spec, nbytes, str(e)) from e
 
     def set_arguments(self, kernel: Any, step: Step, where: Sequence[tuple[Any, int]]) -> None:
         """Preset every argument: a (buffer, element offset) pair each, then the scalars.
@@ -67,11 +90,21 @@ class OpenCLContext:
 
     def check_launch(self, step: Step) -> None:
         """Refuse before the driver does, with the numbers."""
-        items = int(np.prod(step.local_size))
-        if items > self.spec.max_work_group:
+        items, spec = int(np.prod(step.local_size)), self.spec
+        if items > spec.max_work_group:
             raise DeviceError(f"kernel {step.kernel}",
-                              why=f"a work-group of {items} items, {self.spec.name} allows "
-                                  f"{self.spec.max_work_group}")
+                              why=f"a work-group of {items} items, {spec.name} allows "
+                                  f"{spec.max_work_group}")
+        for n, most in zip(step.local_size, spec.max_work_items, strict=False):
+            if n > most:
+                raise DeviceError(f"kernel {step.kernel}",
+                                  why=f"a work-group of {step.local_size}, {spec.name} allows "
+                                      f"{spec.max_work_items}")
+        need = KERNELS[step.kernel].local_bytes(dict(step.defines))
+        if need > spec.local_bytes:
+            raise DeviceError(f"kernel {step.kernel}",
+                              why=f"{need} B of local memory, {spec.name} has "
+                                  f"{spec.local_bytes} B")
         ragged = [g % n for g, n in zip(step.global_size, step.local_size, strict=True)]
         assert not any(ragged), f"{step.kernel}: {step.global_size} / {step.local_size}"
 
@@ -86,7 +119,12 @@ class OpenCLContext:
         self.cl.enqueue_barrier(after, wait_for=[marker])
 
 
-def out_of_memory(spec: DeviceSpec, nbytes: int, said: str) -> OutOfMemory:
-    return OutOfMemory(f"{spec.name} has no room for {nbytes} B",
-                       why=f"it has {spec.global_bytes} B in all; the driver said: {said}",
-                       fix="a smaller batch, or close other programs that use the device")
+def refused(spec: DeviceSpec, what: str, nbytes: int, error: Any) -> DeviceError:
+    """The driver's `error` while `what` was asked of it, `nbytes` being the memory in play."""
+    if error.code in _NO_ROOM:
+        return OutOfMemory(f"{spec.name} has no room for {what} of {nbytes} B" if nbytes else
+                           f"{spec.name} has no room for {what}",
+                           why=f"it has {spec.global_bytes} B in all; the driver said: {error}",
+                           fix="a smaller batch, or close other programs that use the device")
+    return DeviceError(f"{what} on {spec.name}", why=f"the driver said: {error}",
+                       fix="`handtorch devices` runs the device's self-test")

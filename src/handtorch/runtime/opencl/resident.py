@@ -3,63 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from handtorch.dtypes import dtype
-from handtorch.errors import DeviceError
 from handtorch.graph.node import State
 from handtorch.graph.step import Step
 from handtorch.kernels.render import step_instance
 from handtorch.plan.plan import STAGING_IN, STAGING_OUT
 from handtorch.program import Program
-from handtorch.runtime.device import Array, Counters
-from handtorch.runtime.opencl.context import OpenCLContext, out_of_memory
+from handtorch.runtime.device import Array, Counters, was_closed
+from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
 
 # Steps the host may run ahead of the device. Two would do to overlap the copy of a batch with a
 # step; the third keeps the device fed when the enqueuing thread loses its core for a moment.
 RING = 3
 
-Call = tuple[Any, tuple[int, ...], tuple[int, ...]]      # kernel, global size, local size
+Sizes = tuple[int, ...]
+Calls = tuple[tuple[Any, ...], tuple[Sizes, ...], tuple[Sizes, ...]]    # kernels, global, local
 
 
 class OpenCLResident:
-    """Arena, state and preset kernels of one program. Not safe for use from two threads."""
+    """Arena, state and preset kernels of one program. Not safe for use from two threads.
+
+    An interrupt (Ctrl-C) leaves the state of a whole number of steps, and the program usable.
+    That does not hold when the driver refuses a launch in the middle of a step."""
 
     def __init__(self, on: OpenCLContext, program: Program, states: Mapping[str, Array]) -> None:
         self._on, self._cl, self.program = on, on.cl, program
         self.counters = Counters()
         self._closed = False
+        plan = program.plan
+        self._bytes = plan.peak_bytes + RING * (plan.staging_in_bytes + plan.staging_out_bytes)
+        on.check_room(self._bytes)
         self._states = {s.name: s for s in program.graph.states}
-        self._banks = [on.buffer(n) for n in program.plan.bank_bytes]
-        self._slots = [Slot(on, program.plan) for _ in range(RING)]
+        self._banks = [on.buffer(n) for n in plan.bank_bytes]
+        self._slots = [Slot(on, plan) for _ in range(RING)]
         compiled = on.build(program.source)
-        self._calls = self._preset(compiled)
+        with on.asking("preparing the kernels"):
+            self._calls = self._preset(compiled)
         self._queue = on.queue
-        self._inputs = tuple((p.value, program.plan.places[p.value.id].offset_bytes)
+        self._inputs = tuple((p.value, plan.places[p.value.id].offset_bytes)
                              for p in program.graph.inputs)
-        self._outputs = tuple((p.value, program.plan.places[p.value.id].offset_bytes)
+        self._outputs = tuple((p.value, plan.places[p.value.id].offset_bytes)
                               for p in program.graph.outputs)
         self._in_bytes = sum(p.value.nbytes for p in program.graph.inputs)
         self._out_bytes = sum(p.value.nbytes for p in program.graph.outputs)
         for name in self._states:
             self.write_state(name, states[name])
 
-    def _preset(self, compiled: Any) -> list[list[Call]]:
+    def _preset(self, compiled: Any) -> list[Calls]:
         """The calls of one step, once per slot; only kernels that touch staging exist twice."""
-        per_slot: list[list[Call]] = [[] for _ in self._slots]
-        for step in self.program.steps:
+        steps = self.program.steps
+        kernels: list[list[Any]] = [[] for _ in self._slots]
+        for step in steps:
             self._on.check_launch(step)
             staged = any(self.program.plan.places[o.value.id].bank < 0 for o in step.operands)
             shared: Any = None
-            for calls, slot in zip(per_slot, self._slots, strict=True):
+            for own, slot in zip(kernels, self._slots, strict=True):
                 if shared is None or staged:
                     shared = self._cl.Kernel(compiled, step_instance(step))
                     self._on.set_arguments(shared, step, self._where(step, slot))
-                calls.append((shared, step.global_size, step.local_size))
-        return per_slot
+                own.append(shared)
+        sizes = tuple(s.global_size for s in steps), tuple(s.local_size for s in steps)
+        return [(tuple(own), *sizes) for own in kernels]
 
     def _where(self, step: Step, slot: Slot) -> list[tuple[Any, int]]:
         found = []
@@ -73,19 +83,21 @@ class OpenCLResident:
 
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> SlotTicket:
         """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""
-        if self._closed:
-            raise DeviceError("this program was closed", fix="make the step again")
-        counters = self.counters
-        slot = self._slots[counters.steps % RING]
-        slot.wait(counters)
-        slot.keep_results()
-        for (value, offset), data in zip(self._inputs, batch, strict=True):
-            slot.put(value, offset, data)
-        queue = self._switch(self._on.timed_queue if timed else self._on.queue)
-        slot.unmap(queue)
-        events = self._replay(queue, self._calls[counters.steps % RING])
-        slot.map(queue)
-        queue.flush()
+        self._needs_open()
+        counters, turn = self.counters, self.counters.steps % RING
+        slot = self._slots[turn]
+        try:
+            slot.take(self._queue, counters)
+            slot.keep_results()
+            for (value, offset), data in zip(self._inputs, batch, strict=True):
+                slot.put(value, offset, data)
+            queue = self._switch(self._on.timed_queue if timed else self._on.queue)
+            slot.unmap(queue)
+            events = self._replay(queue, self._calls[turn])
+            slot.map(queue)
+            queue.flush()
+        except self._cl.Error as e:
+            raise refused(self._on.spec, "a step", self._bytes, e) from e
         ticket = SlotTicket(self._on, slot, self._outputs, events if timed else None)
         counters.steps += 1
         counters.launches += len(events)
@@ -93,12 +105,10 @@ class OpenCLResident:
         counters.bytes_out += self._out_bytes
         return ticket
 
-    def _replay(self, queue: Any, calls: Sequence[Call]) -> list[Any]:
-        enqueue = self._cl.enqueue_nd_range_kernel
-        try:
-            return [enqueue(queue, kernel, g, n) for kernel, g, n in calls]
-        except (self._cl.MemoryError, self._cl.RuntimeError) as e:
-            raise out_of_memory(self._on.spec, self.program.plan.peak_bytes, str(e)) from e
+    def _replay(self, queue: Any, calls: Calls) -> list[Any]:
+        """One event per launch. `map` makes it a single step for the interpreter: a signal is
+        served before or after, so that no update is ever half done."""
+        return list(map(self._cl.enqueue_nd_range_kernel, repeat(queue), *calls))
 
     def _switch(self, queue: Any) -> Any:
         if queue is not self._queue:
@@ -106,7 +116,12 @@ class OpenCLResident:
             self._queue = queue
         return queue
 
+    def _needs_open(self) -> None:
+        if self._closed:
+            raise was_closed()
+
     def _state_region(self, name: str) -> tuple[State, Any, int]:
+        self._needs_open()
         state = self._states[name]
         place = self.program.plan.places[state.before.id]
         return state, self._banks[place.bank], place.offset_bytes
@@ -116,7 +131,8 @@ class OpenCLResident:
         state, bank, offset = self._state_region(name)
         out = np.empty(state.before.shape, dtype(state.before.dtype).numpy)
         if out.nbytes:
-            self._cl.enqueue_copy(self._queue, out, bank, src_offset=offset)
+            with self._on.asking(f"reading {name}", out.nbytes):
+                self._cl.enqueue_copy(self._queue, out, bank, src_offset=offset)
         self.counters.blocking_calls += 1
         return out
 
@@ -126,23 +142,26 @@ class OpenCLResident:
         data = np.asarray(array, dtype(state.before.dtype).numpy, order="C")
         assert data.shape == state.before.shape, f"{name}: {data.shape}"
         if data.nbytes:
-            self._cl.enqueue_copy(self._queue, bank, data, dst_offset=offset)
+            with self._on.asking(f"writing {name}", data.nbytes):
+                self._cl.enqueue_copy(self._queue, bank, data, dst_offset=offset)
         self.counters.blocking_calls += 1
 
     def finish(self) -> None:
+        self._needs_open()
         self.counters.blocking_calls += 1
-        self._queue.finish()
+        with self._on.asking("a step"):
+            self._queue.finish()
 
     def close(self) -> None:
         """Release the device's memory; results already asked for stay readable."""
         if self._closed:
             return
         self._closed = True
-        self._queue.finish()
+        with self._on.asking("a step"):
+            self._queue.finish()
         self._calls.clear()
         for slot in self._slots:
-            slot.keep_results()
-            slot.close()
+            slot.close(self._queue)
         for bank in self._banks:
             bank.release()
         self._banks.clear()

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from handtorch.dtypes import dtype
+from handtorch.errors import DeviceError
 from handtorch.graph.node import Value
 from handtorch.plan.plan import Plan
 from handtorch.runtime.device import Array, Counters, LaunchTime
@@ -21,8 +23,20 @@ from handtorch.runtime.opencl.context import OpenCLContext
 _EXECUTION_STATUS_DONE = 0           # CL_COMPLETE
 
 
+@dataclass(frozen=True)
+class Mapped:
+    """Both buffers in the host's address space, to be touched only after `done`."""
+
+    input: Array
+    output: Array
+    done: Any
+
+
 class Slot:
-    """One place in the ring. Mapped: the host owns it. Unmapped: the device does."""
+    """One place in the ring. Mapped: the host owns it. Unmapped: the device does.
+
+    Ctrl-C may come between any two lines: `_mapped` changes in one go, and a slot found unmapped
+    when its turn comes is mapped then."""
 
     def __init__(self, on: OpenCLContext, plan: Plan) -> None:
         self._on, self._cl = on, on.cl
@@ -30,28 +44,36 @@ class Slot:
         self.input = on.buffer(self._in_bytes, host_visible=True)
         self.output = on.buffer(self._out_bytes, host_visible=True)
         self.ticket: weakref.ref[SlotTicket] | None = None
-        self._in_map: Any = None
-        self._out_map: Any = None
-        self._mapped: Any = None
-        self.map(on.queue)
+        self._mapped: Mapped | None = None
+        with on.asking("mapping a buffer", self._in_bytes + self._out_bytes):
+            self.map(on.queue)
 
     def map(self, queue: Any) -> None:
         """Hand the slot to the host once everything queued so far is done; returns at once."""
         flags, enqueue = self._cl.map_flags, self._cl.enqueue_map_buffer
-        self._in_map, _ = enqueue(queue, self.input, flags.WRITE_INVALIDATE_REGION, 0,
-                                  (max(self._in_bytes, 1),), np.uint8, is_blocking=False)
-        self._out_map, self._mapped = enqueue(queue, self.output, flags.READ, 0,
-                                              (max(self._out_bytes, 1),), np.uint8,
-                                              is_blocking=False)
+        to_fill, _ = enqueue(queue, self.input, flags.WRITE_INVALIDATE_REGION, 0,
+                             (max(self._in_bytes, 1),), np.uint8, is_blocking=False)
+        to_read, done = enqueue(queue, self.output, flags.READ, 0, (max(self._out_bytes, 1),),
+                                np.uint8, is_blocking=False)
+        self._mapped = Mapped(to_fill, to_read, done)
 
-    def wait(self, counters: Counters) -> None:
-        """Until the host owns the slot; counts only if there was something to wait for."""
-        if self._mapped.command_execution_status != _EXECUTION_STATUS_DONE:
+    def take(self, queue: Any, counters: Counters) -> None:
+        """Wait until the host owns the slot; counts only if there was something to wait for."""
+        if self._mapped is None:
+            self.map(queue)
+        if self._owned.done.command_execution_status != _EXECUTION_STATUS_DONE:
             counters.waits_for_slot += 1
-            self._mapped.wait()
+            self.wait()
 
-    def wait_for_result(self) -> None:
-        self._mapped.wait()
+    def wait(self) -> None:
+        """Until the last step here is done; its failure on the device is raised here."""
+        with self._on.asking("a step"):
+            self._owned.done.wait()
+
+    @property
+    def _owned(self) -> Mapped:
+        assert self._mapped is not None, "the device owns this slot"
+        return self._mapped
 
     def keep_results(self) -> None:
         """If somebody may still ask for the results of the last step here, copy them out."""
@@ -62,21 +84,26 @@ class Slot:
     def put(self, value: Value, offset: int, data: Array) -> None:
         """Copy one input in, converting its type (int64 labels become int32)."""
         kind = np.dtype(dtype(value.dtype).numpy)
-        view = self._in_map[offset:offset + value.nbytes].view(kind).reshape(value.shape)
+        view = self._owned.input[offset:offset + value.nbytes].view(kind).reshape(value.shape)
         np.copyto(view, data, casting="same_kind")
 
     def get(self, value: Value, offset: int) -> Array:
         kind = np.dtype(dtype(value.dtype).numpy)
-        view = self._out_map[offset:offset + value.nbytes].view(kind).reshape(value.shape)
+        view = self._owned.output[offset:offset + value.nbytes].view(kind).reshape(value.shape)
         return np.array(view)
 
     def unmap(self, queue: Any) -> None:
         """Hand the slot to the device; the arrays mapped before must not be used again."""
-        self._in_map.base.release(queue)
-        self._out_map.base.release(queue)
-        self._in_map = self._out_map = None
+        mapped, self._mapped = self._owned, None
+        for array in (mapped.input, mapped.output):
+            base: Any = array.base
+            base.release(queue)
 
-    def close(self) -> None:
+    def close(self, queue: Any) -> None:
+        """Keep the results that may still be asked for, then give the memory back."""
+        if self._mapped is not None:
+            self.keep_results()
+            self.unmap(queue)
         self.input.release()
         self.output.release()
 
@@ -86,24 +113,26 @@ class SlotTicket:
 
     def __init__(self, on: OpenCLContext, slot: Slot, outputs: Sequence[tuple[Value, int]],
                  events: list[Any] | None) -> None:
-        self._on, self._slot, self._outputs, self._events = on, slot, outputs, events
-        self._kept: tuple[Array, ...] | None = None
+        self._on, self._outputs, self._events = on, outputs, events
+        self._slot: Slot | None = slot
+        self._kept: tuple[Array, ...] = ()
         slot.ticket = weakref.ref(self)
 
     def keep(self) -> None:
-        """Copy the results out of the slot, which the host must own."""
-        if self._kept is None:
+        """Copy the results out of the slot, which the host must own, and let go of it."""
+        if self._slot is not None:
             self._kept = tuple(self._slot.get(v, at) for v, at in self._outputs)
+            self._slot = None
 
     def result(self) -> tuple[Array, ...]:
-        if self._kept is None:
-            self._slot.wait_for_result()
+        if self._slot is not None:
+            self._slot.wait()
             self.keep()
-        assert self._kept is not None
         return self._kept
 
     def launch_times(self) -> tuple[LaunchTime, ...]:
-        assert self._events is not None, "the step was not submitted with timed=True"
+        if self._events is None:
+            raise DeviceError("launch times", why="the step was not timed",
+                              fix="`step(..., timed=True)`")
         self.result()
         return tuple(self._on.times(e) for e in self._events)
-

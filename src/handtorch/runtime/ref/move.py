@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from handtorch.dtypes import dtype
 from handtorch.graph.node import Node
 from handtorch.runtime.device import Array
 from handtorch.runtime.ref.registry import reference
@@ -11,7 +12,8 @@ from handtorch.runtime.ref.registry import reference
 
 @reference("fill")
 def _fill(node: Node) -> Array:
-    return np.full(node.numbers("shape"), node.number("number"), "f4")
+    kind = dtype(str(node.attrs.get("dtype", "f32"))).numpy
+    return np.full(node.numbers("shape"), node.number("number"), kind)
 
 
 @reference("reshape")

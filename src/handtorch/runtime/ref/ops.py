@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from handtorch.graph.node import Node
 from handtorch.runtime.device import Array
-from handtorch.runtime.ref import move, optimizers, pointwise, product, reduce
+from handtorch.runtime.ref import (
+    conv,
+    index,
+    move,
+    norm,
+    optimizers,
+    pointwise,
+    pool,
+    product,
+    random,
+    reduce,
+    rnn,
+)
 from handtorch.runtime.ref.registry import REFERENCES
 
-FAMILIES = (product, pointwise, reduce, optimizers, move)
+FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
 
 
 def run_node(node: Node, *inputs: Array) -> tuple[Array, ...]:

@@ -1,0 +1,7 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from handtorch.graph.ops.op import Op
+
+OPS: tuple[Op, ...] = ()

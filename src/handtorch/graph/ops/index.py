@@ -1,0 +1,7 @@
+"""Indexing, gathering and scattering."""
+
+from __future__ import annotations
+
+from handtorch.graph.ops.op import Op
+
+OPS: tuple[Op, ...] = ()

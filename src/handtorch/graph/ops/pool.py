@@ -1,0 +1,7 @@
+"""Pooling."""
+
+from __future__ import annotations
+
+from handtorch.graph.ops.op import Op
+
+OPS: tuple[Op, ...] = ()

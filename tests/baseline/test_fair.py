@@ -1,0 +1,123 @@
+"""Fair timing, on a clock of our own: nothing here depends on how busy the machine is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from handtorch.baseline import fair
+from handtorch.baseline.fair import Plan, Timing, Work, interleave, middle_half, settle, timed
+
+
+@dataclass
+class Clock:
+    """Stands in for the module `time`; a millisecond of work or sleep takes no time at all."""
+
+    now_s: float = 0.0
+    cpu_s: list[float] = field(default_factory=list)    # what process_time says; empty: quiet
+    pauses: list[float] = field(default_factory=list)
+
+    def perf_counter_ns(self) -> int:
+        return round(self.now_s * 1e9)
+
+    def process_time(self) -> float:
+        return self.cpu_s.pop(0) if self.cpu_s else 0.0
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(fair, "time", made)
+    return made
+
+
+Log = list[tuple[str, int]]
+Measure = Callable[..., tuple[dict[str, Timing], Log]]
+
+
+@pytest.fixture
+def measure(clock: Clock) -> Measure:
+    """`measure(plan, a=0.001)`: one side `a` that takes a millisecond a run."""
+    def interleaved(plan: Plan, **seconds: float) -> tuple[dict[str, Timing], Log]:
+        log: Log = []
+
+        def side(name: str) -> Work:
+            def work(count: int) -> None:
+                log.append((name, count))
+                clock.now_s += seconds[name] * count
+            return work
+        return interleave({name: side(name) for name in seconds}, plan), log
+    return interleaved
+
+
+def test_each_round_starts_with_another_side_and_blocks_do_not_mix(measure: Measure) -> None:
+    _, log = measure(Plan(rounds=2, block_s=0.008), a=0.001, b=0.002)
+    prepare = [("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1)]
+    a, b = [("a", 1), ("a", 1), ("a", 8)], [("b", 1), ("b", 1), ("b", 4)]
+    assert log == [*prepare, *a, *b, *b, *a]
+
+
+def test_a_block_lasts_and_has_its_runs(measure: Measure) -> None:
+    by_runs, _ = measure(Plan(rounds=3, block_s=0.004, runs=30), a=0.001)
+    assert by_runs["a"].runs == 30
+    assert by_runs["a"].seconds == pytest.approx((0.001, 0.001, 0.001))
+    by_time, _ = measure(Plan(rounds=2, block_s=0.020), a=0.001)
+    assert by_time["a"].runs == 40
+
+
+def test_slow_sides_do_what_fits(measure: Measure) -> None:
+    plan = Plan(rounds=3, block_s=0.004, runs=300, most_s=0.010)
+    timings, log = measure(plan, a=0.003, b=0.015)
+    assert timings["a"].runs == 9
+    assert timings["b"].seconds == pytest.approx((0.015,))
+    assert [entry for entry in log if entry[0] == "b"] == [("b", 1)] * 3    # no more warming up
+
+
+def test_a_side_that_is_too_slow_is_left_out_and_says_why(measure: Measure) -> None:
+    timings, log = measure(Plan(rounds=2, block_s=0.002, refuse_s=0.010), a=0.020, b=0.001)
+    assert timings["a"] == Timing(
+        (), 0, "one run takes 0.02 s, more than the 0.01 s allowed here")
+    assert [name for name, _ in log].count("a") == 2
+    assert timings["b"].refused == ""
+
+
+def test_settle_waits_while_the_process_computes(clock: Clock) -> None:
+    clock.cpu_s = [0.0, 0.5, 0.5, 0.9, 0.9, 0.9001]     # busy, busy, quiet
+    settle()
+    assert len(clock.pauses) == 3
+
+
+def test_settle_gives_up(clock: Clock) -> None:
+    clock.cpu_s = [float(s) for s in range(1000)]
+    settle()
+    assert clock.now_s == pytest.approx(0.5)
+
+
+def test_every_block_begins_quiet(measure: Measure, clock: Clock) -> None:
+    measure(Plan(rounds=3, block_s=0.001), a=0.001, b=0.001)
+    assert len(clock.pauses) == 2 + 3 * 2
+
+
+def test_timed_counts_to_the_end_of_the_work(clock: Clock) -> None:
+    def work(count: int) -> None:
+        clock.now_s += 0.002 * count
+
+    assert timed(work, 3) == pytest.approx(0.006)
+
+
+@pytest.mark.parametrize("values, spread", [
+    ([5.0], 0.0), ([1.0, 4.0], 3.0), ([9.0, 1.0, 2.0], 8.0),
+    ([1.0, 2.0, 3.0, 4.0, 100.0, 6.0, 7.0], 5.0),      # one wild value does not count
+])
+def test_middle_half(values: list[float], spread: float) -> None:
+    assert middle_half(values) == spread
+
+
+def test_median() -> None:
+    assert Timing((3.0, 1.0, 2.0), 3).median_s == 2.0
