@@ -51,6 +51,13 @@ def loader_setting(name: str) -> str:
     return os.environ.get(name, "")
 
 
+def environment_for_child() -> dict[str, str]:
+    """A child process finds this package and the settings as we have them."""
+    here = str(Path(__file__).parents[1])
+    path = os.environ.get("PYTHONPATH", "")
+    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here}
+
+
 def set_for_loader(name: str, setting: str) -> None:
     """Tell the OpenCL loader or runtime something; works only before it is loaded."""
     os.environ[name] = setting

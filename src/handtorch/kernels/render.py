@@ -50,3 +50,14 @@ def render(steps: Iterable[Step]) -> str:
     """One source with every distinct kernel instance of `steps`, ordered by name."""
     instances = sorted({(s.kernel, s.defines) for s in steps}, key=lambda i: instance_name(*i))
     return "\n".join([shared_text("unroll.h"), *(instance_text(*i) for i in instances)])
+
+
+def split(steps: Iterable[Step], parts: int) -> list[tuple[Step, ...]]:
+    """The steps in at most `parts` groups that share no kernel instance, about equally many
+    instances each, so that each group can be compiled by itself."""
+    groups: dict[str, list[Step]] = {}
+    for step in steps:
+        groups.setdefault(step_instance(step), []).append(step)
+    names = sorted(groups)
+    return [tuple(s for name in names[i::parts] for s in groups[name])
+            for i in range(min(parts, len(names)))]

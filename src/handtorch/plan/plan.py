@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 ALIGN_BYTES = 256          # a multiple of every base alignment and vector width met so far
 
-# Banks of the arena count from 0. Two more places belong to the runtime's staging ring.
+# Banks of the arena count from 0. Two more places belong to the runtime's staging ring: as indices
+# they point at the end of a list of banks followed by the slot's output and input.
 STAGING_IN = -1
 STAGING_OUT = -2
 

@@ -8,5 +8,6 @@ A study is a module with
 """
 
 STUDIES = {
+    "digits": "handtorch.studies.digits",
     "sgemm": "handtorch.studies.sgemm",
 }

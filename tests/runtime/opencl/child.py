@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,10 +34,27 @@ def environment(cache: Path, **settings: str) -> dict[str, str]:
 
 
 def start(cache: Path, code: str, *arguments: str, **settings: str) -> subprocess.Popen[str]:
-    """The child, running `code`; both its outputs are pipes."""
+    """The child, running `code`, with pipes on all sides."""
+    pipe = subprocess.PIPE
     return subprocess.Popen([sys.executable, "-c", code, *arguments], text=True, cwd=ROOT,
-                            env=environment(cache, **settings), stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE)
+                            env=environment(cache, **settings), stdin=pipe, stdout=pipe,
+                            stderr=pipe)
+
+
+def line(process: subprocess.Popen[str]) -> str:
+    """The next line it prints; if there is none, its errors tell why."""
+    assert process.stdout is not None and process.stderr is not None
+    return process.stdout.readline().rstrip("\n") or process.stderr.read()
+
+
+def go(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """Wait until each has said `ready`, then give all of them a line to go on with."""
+    for process in processes:
+        assert (said := line(process)) == "ready", said
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
 
 
 def output(process: subprocess.Popen[str]) -> str:

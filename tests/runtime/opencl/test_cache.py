@@ -195,18 +195,8 @@ for i in range(100):
 
 def test_processes_that_write_the_same_file_at_once(tmp_path: Path) -> None:
     """Each always reads one whole file, be it another's."""
-    import subprocess
-    import sys
-    children = [subprocess.Popen([sys.executable, "-c", FILL], text=True, cwd=child.ROOT,
-                                 env=child.environment(tmp_path), stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                for _ in range(3)]
-    for process in children:
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    for process in children:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
+    children = [child.start(tmp_path, FILL) for _ in range(3)]
+    child.go(children)
     for process in children:
         child.output(process)
     assert len(list((tmp_path / "programs").iterdir())) == 1

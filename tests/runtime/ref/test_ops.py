@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,6 +145,8 @@ def test_pointwise_ops_on_a_device_equal_the_reference(opencl_device: Any) -> No
         np.testing.assert_allclose(g, w, rtol=4e-6, atol=1e-6, err_msg=op)
 
 
+for _file in sorted(Path(__file__).parent.glob("cases_*.py")):
+    CASES += runpy.run_path(str(_file))["CASES"]          # one file per further op family
 IDS = [f"{c[0]}-{i}" for i, c in enumerate(CASES)]
 
 

@@ -15,8 +15,9 @@ from handtorch.runtime.opencl.platforms import facts_of
 OPTIONS = "-cl-std=CL1.2"
 
 # clang's form, `file.cl:12:3: error: message`, and PoCL's, `error: file.cl:12:3 <...>: message`.
-_ERROR = re.compile(r"(?:error: )?(?P<file>[^\s:]+):(?P<line>\d+):\d+[^:\n]*"
-                    r"(?:<[^>\n]*>)?: (?:error: )?(?P<text>.*)")
+_PLACE = r"(?P<file>\S+?):(?P<line>\d+):\d+"
+_ERRORS = (re.compile(rf"^{_PLACE}: (?:fatal )?error: (?P<text>.*)", re.MULTILINE),
+           re.compile(rf"^error: {_PLACE}(?: <[^>\n]*>)?: (?P<text>.*)", re.MULTILINE))
 
 
 def build(cl: Any, context: Any, found: FoundDevice, source: str) -> Any:
@@ -61,12 +62,12 @@ def compile_error(device: str, source: str, log: str) -> KernelError:
 def _first_error(source: str, log: str) -> tuple[str, str]:
     """Which kernel, and what is wrong with it. Only names that `source` gives with `#line` are
     believed: drivers call the whole by a name of their own."""
+    for form in _ERRORS:
+        if found := form.search(log):
+            named = f'#line 1 "{found["file"]}"' in source
+            what = f"kernel {found['file']}" if named else "a program"
+            return what, f"line {found['line']}: {found['text']}"
     lines = [line.strip() for line in log.splitlines() if line.strip()]
-    errors = [line for line in lines if "error:" in line]
-    if found := _ERROR.search("\n".join(errors)):
-        named = f'#line 1 "{found["file"]}"' in source
-        what = f"kernel {found['file']}" if named else "a program"
-        return what, f"line {found['line']}: {found['text']}"
     # A linker's log: PoCL puts what it misses on the line after the one that says error.
     at = next((i for i, line in enumerate(lines) if "error" in line.lower()), 0)
     return "a program", " ".join(lines[at:at + 2 if lines[at].endswith(":") else at + 1])

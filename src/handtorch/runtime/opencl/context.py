@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from handtorch.dtypes import dtype
 from handtorch.errors import DeviceError, OutOfMemory
 from handtorch.graph.device_spec import DeviceSpec
+from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.catalog import KERNELS
+from handtorch.plan.plan import Plan
 from handtorch.runtime.device import LaunchTime
 from handtorch.runtime.opencl.build import build
 from handtorch.runtime.opencl.discover import FoundDevice
@@ -87,6 +90,11 @@ class OpenCLContext:
         for kind, number in step.scalars:
             kernel.set_arg(at, _SCALARS[kind](number))
             at += 1
+
+    def where(self, plan: Plan, value: Value, banks: Sequence[Any]) -> tuple[Any, int]:
+        """The value's buffer and element offset; staging is at the end of `banks`."""
+        place = plan.places[value.id]
+        return banks[place.bank], place.offset_bytes // dtype(value.dtype).size_bytes
 
     def check_launch(self, step: Step) -> None:
         """Refuse before the driver does, with the numbers."""

@@ -8,11 +8,13 @@ pointed at it. A user who sets `OCL_ICD_VENDORS` gets exactly what that names.
 
 from __future__ import annotations
 
+import errno
 import functools
 import hashlib
 import importlib
 import importlib.metadata
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -21,9 +23,11 @@ from types import ModuleType
 
 from handtorch import knobs
 from handtorch.errors import NoDevice, StorageError
+from handtorch.runtime.opencl.pocl_cache import mend
 
 EMBEDDED = (("intel-opencl-rt", "libintelocl.so"),)     # pip package, its runtime library
 SYSTEM_FOLDERS = (Path("/etc/OpenCL/vendors"), Path(sys.prefix) / "etc/OpenCL/vendors")
+ROOM_BYTES = 16 << 20       # PoCL ends the process when its cache finds no room on the disk
 INSTALL = ("one: `pip install intel-opencl-rt intel-cmplr-lib-rt` (x86-64, needs no root), or the "
            "device's own driver, or PoCL (Debian: `apt install pocl-opencl-icd`)")
 
@@ -61,6 +65,7 @@ def loaded() -> Loaded:
         chosen = ""
     icd_files = icd_files_in(Path(chosen)) if chosen else _point_loader(home)
     if not knobs.loader_setting("POCL_CACHE_DIR"):
+        notes += mend(home.folder("pocl"))
         knobs.set_for_loader("POCL_CACHE_DIR", str(home.folder("pocl")))
     # Ours is keyed by driver and validated; two caches of one thing would hide each other.
     knobs.set_for_loader("PYOPENCL_NO_CACHE", "1")
@@ -146,20 +151,21 @@ class _Home:
             self.notes.append(f"the cache folder {self._root} cannot be written "
                               f"({refused.strerror}): kernels are compiled anew in every run; "
                               "HANDTORCH_CACHE names another folder")
+        try:
             self._root = Path(_private_folder().name)
             return _fill(self._root / name, texts or {})
+        except OSError as refused:
+            raise StorageError("no folder to work in",
+                               why=f"neither the cache {knobs.cache_folder()} nor a temporary "
+                                   f"folder can be written ({refused.strerror})",
+                               fix="let HANDTORCH_CACHE name a folder you can write to"
+                               ) from refused
 
 
 @functools.cache
 def _private_folder() -> tempfile.TemporaryDirectory[str]:
     """One per process, removed when it ends."""
-    try:
-        return tempfile.TemporaryDirectory(prefix="handtorch-")
-    except OSError as refused:
-        raise StorageError("no folder to work in",
-                           why=f"neither the cache {knobs.cache_folder()} nor a temporary folder "
-                               f"can be written ({refused.strerror})",
-                           fix="let HANDTORCH_CACHE name a folder you can write to") from refused
+    return tempfile.TemporaryDirectory(prefix="handtorch-")
 
 
 def _fill(folder: Path, texts: dict[str, bytes]) -> Path:
@@ -169,6 +175,8 @@ def _fill(folder: Path, texts: dict[str, bytes]) -> Path:
         if not (target.is_file() and target.read_bytes() == text):
             _write(target, text)
     tempfile.TemporaryFile(dir=folder).close()      # others will write here
+    if shutil.disk_usage(folder).free < ROOM_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return folder
 
 

@@ -45,7 +45,7 @@ def _litter(folder: Path) -> Iterator[str]:
 def _is_whole(path: str) -> bool:
     try:
         file = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:               # another process was quicker
+    except OSError:                         # another process was quicker, or it is not ours
         return True
     try:
         check = _is_whole_elf if path.endswith(".so") else _is_whole_bitcode

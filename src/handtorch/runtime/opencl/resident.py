@@ -12,10 +12,10 @@ from handtorch.dtypes import dtype
 from handtorch.graph.node import State
 from handtorch.graph.step import Step
 from handtorch.kernels.render import step_instance
-from handtorch.plan.plan import STAGING_IN, STAGING_OUT
 from handtorch.program import Program
 from handtorch.runtime.device import Array, Counters, was_closed
 from handtorch.runtime.opencl.context import OpenCLContext, refused
+from handtorch.runtime.opencl.prebuild import compile_steps
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
 
 # Steps the host may run ahead of the device. Two would do to overlap the copy of a batch with a
@@ -42,7 +42,7 @@ class OpenCLResident:
         self._states = {s.name: s for s in program.graph.states}
         self._banks = [on.buffer(n) for n in plan.bank_bytes]
         self._slots = [Slot(on, plan) for _ in range(RING)]
-        compiled = on.build(program.source)
+        compiled = compile_steps(on, program.steps, plan)
         with on.asking("preparing the kernels"):
             self._calls = self._preset(compiled)
         self._queue = on.queue
@@ -55,7 +55,7 @@ class OpenCLResident:
         for name in self._states:
             self.write_state(name, states[name])
 
-    def _preset(self, compiled: Any) -> list[Calls]:
+    def _preset(self, compiled: Mapping[str, Any]) -> list[Calls]:
         """The calls of one step, once per slot; only kernels that touch staging exist twice."""
         steps = self.program.steps
         kernels: list[list[Any]] = [[] for _ in self._slots]
@@ -65,21 +65,16 @@ class OpenCLResident:
             shared: Any = None
             for own, slot in zip(kernels, self._slots, strict=True):
                 if shared is None or staged:
-                    shared = self._cl.Kernel(compiled, step_instance(step))
+                    name = step_instance(step)
+                    shared = self._cl.Kernel(compiled[name], name)
                     self._on.set_arguments(shared, step, self._where(step, slot))
                 own.append(shared)
         sizes = tuple(s.global_size for s in steps), tuple(s.local_size for s in steps)
         return [(tuple(own), *sizes) for own in kernels]
 
     def _where(self, step: Step, slot: Slot) -> list[tuple[Any, int]]:
-        found = []
-        for operand in step.operands:
-            place = self.program.plan.places[operand.value.id]
-            buffer = {STAGING_IN: slot.input, STAGING_OUT: slot.output}.get(place.bank)
-            size = dtype(operand.value.dtype).size_bytes
-            found.append((self._banks[place.bank] if buffer is None else buffer,
-                          place.offset_bytes // size))
-        return found
+        banks = [*self._banks, slot.output, slot.input]     # where -2 and -1 point
+        return [self._on.where(self.program.plan, o.value, banks) for o in step.operands]
 
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> SlotTicket:
         """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""

@@ -1,0 +1,95 @@
+"""Compile a large program by a child process per core.
+
+Compilers of CPU runtimes hold a lock, so threads do not help; processes do. A child compiles its
+part and leaves the result in the cache: in ours where the driver hands out binaries, in PoCL's own
+where it compiles at the first launch (then the child launches one work-group of each kernel)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from handtorch import knobs
+from handtorch.graph.step import Step
+from handtorch.kernels.render import render, split, step_instance
+from handtorch.plan.plan import Plan
+from handtorch.runtime.opencl.build import OPTIONS
+from handtorch.runtime.opencl.cache import ProgramCache, write_atomically
+from handtorch.runtime.opencl.context import OpenCLContext
+
+WORTH_IT = 12                 # kernels; starting a child costs as much as compiling a few
+
+
+def compile_steps(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> dict[str, Any]:
+    """For each kernel instance of `steps` the compiled program that holds it."""
+    cores = len(os.sched_getaffinity(0))
+    parts = split(steps, cores if len({step_instance(s) for s in steps}) >= WORTH_IT else 1)
+    if len(parts) > 1:
+        _in_children(on, [p for p in parts if not _is_compiled(on, p)], plan)
+    programs: dict[str, Any] = {}
+    for part in parts:
+        program = on.build(render(part))
+        programs |= {step_instance(s): program for s in part}
+    return programs
+
+
+def _in_children(on: OpenCLContext, parts: Sequence[Sequence[Step]], plan: Plan) -> None:
+    """Waits for all children. One that fails leaves its part to us, who will say what is wrong."""
+    command = [sys.executable, "-m", "handtorch.runtime.opencl.prebuild_child"]
+    children = []
+    for part in parts:
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, env=knobs.environment_for_child())
+        assert child.stdin is not None
+        child.stdin.write(pickle.dumps((on.found.label, tuple(part), plan)))
+        child.stdin.close()
+        children.append((child, part))
+    for child, part in children:
+        if child.wait() == 0 and on.found.facts.own_kernel_cache:
+            _remember(on, part)
+
+
+def _is_compiled(on: OpenCLContext, part: Sequence[Step]) -> bool:
+    source = render(part)
+    if on.found.facts.own_kernel_cache:
+        return _stamp(on, source).exists()
+    return ProgramCache(on.spec, OPTIONS).read(source) is not None
+
+
+def _stamp(on: OpenCLContext, source: str) -> Path:
+    """Says that the runtime's own cache has seen this source; if that cache was emptied since, the
+    first launches compile one after another, which is slow but right."""
+    name = hashlib.sha256(f"{on.spec.key} {source}".encode()).hexdigest()
+    return knobs.cache_folder() / "compiled" / name
+
+
+def _remember(on: OpenCLContext, part: Sequence[Step]) -> None:
+    try:
+        write_atomically(_stamp(on, render(part)), b"")
+    except OSError:
+        return                # the cache warns by itself when it cannot be written
+
+
+def compile_part(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> None:
+    """What a child does: build, and where the runtime compiles at launch, launch."""
+    program = on.build(render(steps))
+    if not on.found.facts.own_kernel_cache:
+        return
+    sizes = [*plan.bank_bytes, plan.staging_out_bytes, plan.staging_in_bytes]
+    banks = [on.buffer(n) for n in sizes]           # banks -2 and -1 are staging
+    seen = set()
+    for step in steps:
+        key = (step_instance(step), step.local_size)
+        if key in seen:
+            continue
+        seen.add(key)
+        kernel = on.cl.Kernel(program, step_instance(step))
+        on.set_arguments(kernel, step, [on.where(plan, o.value, banks) for o in step.operands])
+        on.cl.enqueue_nd_range_kernel(on.queue, kernel, step.local_size, step.local_size)
+    on.queue.finish()
