@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from handtorch.errors import OutOfMemory
 from handtorch.graph.node import Graph
@@ -14,14 +16,15 @@ from handtorch.plan.plan import STAGING_IN, STAGING_OUT, Place, Plan, aligned
 def make_plan(graph: Graph, lowered: Lowered, *, largest_allocation_bytes: int) -> Plan:
     """Place every value so that values alive together never overlap.
 
-    What lasts comes first, then largest first at the lowest free offset; ties break on the value's
-    id, so equal graphs get equal plans. A bank is never larger than the device's largest
-    allocation; a single value that exceeds it is refused."""
+    What lasts comes first; the rest in the best of a few orders, each value at the lowest free
+    offset. Ties break on the value's id, so equal graphs get equal plans. A bank is never larger
+    than the device's largest allocation; a single value that exceeds it is refused."""
     shared = classes_of(lowered)
     staged_in, in_bytes = _staging([p.value.id for p in graph.inputs], graph)
     staged_out, out_bytes = _staging([shared.root(p.value.id) for p in graph.outputs], graph)
     arena_lives = lives(graph, lowered, apart=[*staged_in, *staged_out])
-    places, banks = _place(arena_lives, largest_allocation_bytes)
+    floor, step, alive = _floor(arena_lives)
+    places, banks = _place(arena_lives, largest_allocation_bytes, floor)
     spots = {m: places[life.root] for life in arena_lives for m in life.members}
     for value in {v.id for v in graph.values()} | touched(lowered).keys():
         root = shared.root(value)
@@ -29,7 +32,6 @@ def make_plan(graph: Graph, lowered: Lowered, *, largest_allocation_bytes: int) 
             spots[value] = Place(STAGING_IN, staged_in[root])
         elif root in staged_out:
             spots[value] = Place(STAGING_OUT, staged_out[root])
-    floor, step, alive = _floor(arena_lives)
     return Plan(places=spots, bank_bytes=banks, floor_bytes=floor,
                 lasting_bytes=sum(aligned(x.nbytes) for x in arena_lives if x.lasting),
                 staging_in_bytes=in_bytes, staging_out_bytes=out_bytes,
@@ -61,40 +63,74 @@ def _staging(ids: Sequence[int], graph: Graph) -> tuple[dict[int, int], int]:
     return offsets, end
 
 
-def _place(arena_lives: Sequence[Life], limit: int) -> tuple[dict[int, Place], tuple[int, ...]]:
-    places: dict[int, Place] = {}
-    banks: list[list[tuple[int, int, Life]]] = []        # per bank: (start, end, life)
-    for life in sorted(arena_lives, key=lambda x: (not x.lasting, -x.nbytes, x.root)):
-        size = aligned(life.nbytes)
-        if size > limit:
+# No one order is best for all graphs; these are cheap, so the best plan of all is taken.
+_ORDERS: tuple[Callable[[Life], tuple[int, ...]], ...] = (
+    lambda x: (-x.nbytes, x.first, x.root),
+    lambda x: (x.first - x.last, -x.nbytes, x.root),
+    lambda x: (-x.nbytes * (x.last - x.first + 1), x.root),
+    lambda x: (x.first, -x.nbytes, x.root),
+)
+
+
+def _place(arena_lives: Sequence[Life], limit: int, floor: int
+           ) -> tuple[dict[int, Place], tuple[int, ...]]:
+    """What lasts first, in the order of its ids; then the rest, in the order that packs best."""
+    for life in arena_lives:
+        if aligned(life.nbytes) > limit:
             raise OutOfMemory(f"one tensor of {life.nbytes} B",
                               why=f"the device allows {limit} B in one allocation",
                               fix="a smaller batch or layer")
-        number, at = _first_fit(banks, life, size, limit)
-        if number == len(banks):
-            banks.append([])
-        banks[number].append((at, at + size, life))
-        places[life.root] = Place(number, at)
-    return places, tuple(max((end for _, end, _ in bank), default=0) for bank in banks)
-
-
-def _first_fit(banks: Sequence[Sequence[tuple[int, int, Life]]], life: Life, size: int,
-               limit: int) -> tuple[int, int]:
-    """The first bank with room, and the lowest offset in it; a new bank always has room."""
-    for number, bank in enumerate(banks):
-        at = _lowest_gap(bank, life, size)
-        if at + size <= limit:
-            return number, at
-    return len(banks), 0
-
-
-def _lowest_gap(bank: Sequence[tuple[int, int, Life]], life: Life, size: int) -> int:
-    at = 0
-    for start, end, _ in sorted((b for b in bank if b[2].overlaps(life)), key=lambda b: b[0]):
-        if start - at >= size:
+    lasting = [x for x in arena_lives if x.lasting]
+    passing = [x for x in arena_lives if not x.lasting]
+    best: tuple[dict[int, Place], tuple[int, ...]] | None = None
+    for key in _ORDERS:
+        found = _first_fit([*lasting, *sorted(passing, key=key)], limit)
+        if best is None or sum(found[1]) < sum(best[1]):
+            best = found
+        if sum(best[1]) <= floor:
             break
-        at = max(at, end)
-    return at
+    assert best is not None
+    return best
+
+
+class _Bank:
+    """What is placed so far; arrays, because a large model has thousands of values."""
+
+    def __init__(self, room: int) -> None:
+        self._table = np.zeros((4, room), np.int64)      # start, end, first, last
+        self._count = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self._table[1, :self._count].max(initial=0))
+
+    def lowest_gap(self, life: Life, size: int) -> int:
+        start, end, first, last = self._table[:, :self._count]
+        meets = (first <= life.last) & (last >= life.first)
+        order = np.argsort(start[meets], kind="stable")
+        starts, ends = start[meets][order], np.maximum.accumulate(end[meets][order])
+        free_from = np.concatenate(([0], ends))
+        fits = np.flatnonzero(starts - free_from[:-1] >= size)
+        return int(free_from[fits[0]] if len(fits) else free_from[-1])
+
+    def put(self, life: Life, at: int, size: int) -> None:
+        self._table[:, self._count] = at, at + size, life.first, life.last
+        self._count += 1
+
+
+def _first_fit(ordered: Sequence[Life], limit: int) -> tuple[dict[int, Place], tuple[int, ...]]:
+    """Each at the lowest free offset of the first bank with room; a new bank always has room."""
+    banks: list[_Bank] = []
+    places: dict[int, Place] = {}
+    for life in ordered:
+        size = aligned(life.nbytes)
+        gaps = ((n, bank.lowest_gap(life, size)) for n, bank in enumerate(banks))
+        number, at = next(((n, at) for n, at in gaps if at + size <= limit), (len(banks), 0))
+        if number == len(banks):
+            banks.append(_Bank(len(ordered)))
+        banks[number].put(life, at, size)
+        places[life.root] = Place(number, at)
+    return places, tuple(bank.nbytes for bank in banks)
 
 
 def _floor(arena_lives: Sequence[Life]) -> tuple[int, int, tuple[int, ...]]:

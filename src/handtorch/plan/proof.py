@@ -5,6 +5,7 @@ contents it holds."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 from handtorch.graph.node import Graph, Value
@@ -17,7 +18,7 @@ Range = tuple[int, int, int]                # bank, start, end
 def prove(graph: Graph, lowered: Lowered, plan: Plan) -> None:
     """Holds afterwards: every read of every step finds the contents of the value it names, and
     at the end every new state and every output is whole in its place."""
-    holds: dict[Range, int] = {}
+    memory = _Memory()
     views = {a.new.id: a.old.id for a in lowered.aliases}
     written = {o.value.id for s in lowered.steps for o in s.operands if o.writes}
 
@@ -29,21 +30,21 @@ def prove(graph: Graph, lowered: Lowered, plan: Plan) -> None:
 
     for value in (*(p.value for p in graph.inputs), *(s.before for s in graph.states)):
         if value.id in plan.places:
-            _write(holds, _range(plan, value), value.id)
+            memory.write(_range(plan, value), value.id)
     old_of = {a.new.id: a for a in lowered.aliases}
     for number, step in enumerate(lowered.steps):
         for operand in step.operands:
             if operand.reads:
                 expect = _expected(operand.value, operand.writes, old_of, content)
-                held = holds.get(_range(plan, operand.value))
+                held = memory.holds(_range(plan, operand.value))
                 assert held == expect, (
                     f"step {number} {step.kernel} reads {operand.value}, its place holds %{held}")
         for operand in step.operands:
             if operand.writes:
-                _write(holds, _range(plan, operand.value), operand.value.id)
+                memory.write(_range(plan, operand.value), operand.value.id)
     for value in graph.results():
         if value.id in plan.places:
-            held = holds.get(_range(plan, value))
+            held = memory.holds(_range(plan, value))
             assert held == content(value.id), f"the step ends and {value} holds %{held}"
     for state in graph.states:
         if state.before.id in plan.places:
@@ -63,11 +64,27 @@ def _range(plan: Plan, value: Value) -> Range:
     return place.bank, place.offset_bytes, place.offset_bytes + value.nbytes
 
 
-def _write(holds: dict[Range, int], spot: Range, value: int) -> None:
-    for other in [r for r in holds if _meet(r, spot)]:
-        del holds[other]                    # a partly overwritten value is no longer whole
-    holds[spot] = value
+class _Memory:
+    """Byte ranges of each bank and whose contents they hold; ranges never overlap."""
 
+    def __init__(self) -> None:
+        self._starts: dict[int, list[int]] = {}
+        self._held: dict[int, list[tuple[int, int]]] = {}        # end, value; beside the starts
 
-def _meet(a: Range, b: Range) -> bool:
-    return a[0] == b[0] and a[1] < b[2] and b[1] < a[2]
+    def write(self, spot: Range, value: int) -> None:
+        bank, start, end = spot
+        starts, held = self._starts.setdefault(bank, []), self._held.setdefault(bank, [])
+        first = bisect_left(starts, start)
+        if first and held[first - 1][0] > start:
+            first -= 1                       # a partly overwritten value is no longer whole
+        last = bisect_left(starts, end)
+        starts[first:last], held[first:last] = [start], [(end, value)]
+
+    def holds(self, spot: Range) -> int | None:
+        bank, start, end = spot
+        starts = self._starts.get(bank, [])
+        at = bisect_left(starts, start)
+        if at < len(starts) and starts[at] == start:
+            found_end, value = self._held[bank][at]
+            return value if found_end == end else None
+        return None

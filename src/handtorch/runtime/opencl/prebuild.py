@@ -12,6 +12,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,8 @@ def _in_children(on: OpenCLContext, parts: Sequence[Sequence[Step]], plan: Plan)
         child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL, env=knobs.environment_for_child())
         assert child.stdin is not None
-        child.stdin.write(pickle.dumps((on.found.label, tuple(part), plan)))
-        child.stdin.close()
+        with suppress(BrokenPipeError), child.stdin as pipe:       # one that died early
+            pipe.write(pickle.dumps((on.found.label, tuple(part), plan)))
         children.append((child, part))
     for child, part in children:
         if child.wait() == 0 and on.found.facts.own_kernel_cache:

@@ -1,0 +1,27 @@
+// rnn_pack: recurrent weights in the order the loops read them: P[block][k][gate][V]
+//   forward: P[b][k][g][v] = U[g][u + v][k]     BACK: P[b][k][g][v] = U[g][k][u + v]
+// U f32 [GATES][H][H], P f32 [ceil(H/V)][H][GATES][V]; u = min(b V, H - V): the last block is moved left
+// until it ends at H, as in the kernels that read it. Aliasing: none. V must be <= H.
+// Item = one k of one block. Local memory: none. WG: GROUP x 1.
+#ifndef GROUP
+#define GROUP 4
+#define GATES 4
+#define V 4
+#define BACK 0
+#endif
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
+void rnn_pack(__global const float *U, const uint U_at, __global float *P, const uint P_at,
+              const int H) {
+    const size_t h = H, k = get_global_id(0), block = get_global_id(1);
+    if (k >= h) return;                          // the last group may hang over the edge
+    const size_t u = min(block * V, h - V);
+    __global float *to = P + P_at + (block * h + k) * GATES * V;
+    for (size_t g = 0; g < GATES; ++g)
+        for (size_t v = 0; v < V; ++v) {
+#if BACK
+            to[g * V + v] = U[U_at + (g * h + k) * h + u + v];
+#else
+            to[g * V + v] = U[U_at + (g * h + u + v) * h + k];
+#endif
+        }
+}
