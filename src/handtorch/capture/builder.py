@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch.fx import Node as FxNode
@@ -86,12 +86,13 @@ class Builder:
 
 
 Converter = Callable[..., Result]
+C = TypeVar("C", bound=Converter)
 CONVERTERS: dict[str, Converter] = {}
 
 
-def aten(*names: str) -> Callable[[Converter], Converter]:
+def aten(*names: str) -> Callable[[C], C]:
     """Registers for these overloads; a function for several is told which by `op`."""
-    def register(fn: Converter) -> Converter:
+    def register(fn: C) -> C:
         for name in names:
             op = name.partition(".")[0].removeprefix("_")
             CONVERTERS[name] = partial(fn, op=op) if "op" in signature(fn).parameters else fn

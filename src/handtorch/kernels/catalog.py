@@ -8,7 +8,9 @@ from handtorch.kernels import (
     conv,
     gemm,
     index,
+    move,
     norm,
+    optimizers,
     pointwise,
     pool,
     random,
@@ -19,7 +21,7 @@ from handtorch.kernels import (
 from handtorch.kernels.case import Case
 from handtorch.kernels.spec import Kernel
 
-_FAMILIES = (conv, gemm, index, norm, pointwise, pool, random, rnn, roofline, simple)
+_FAMILIES = (conv, gemm, index, move, norm, optimizers, pointwise, pool, random, rnn, roofline, simple)
 KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
 
 

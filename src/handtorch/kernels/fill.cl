@@ -1,9 +1,15 @@
-// fill: y = NUMBER everywhere     y: f32 [COUNT]. Item = one element. WG: GROUP.
-#ifndef GROUP
+// fill: y = BITS everywhere     y: TYPE [COUNT], an integer of the element's size.
+// Item = 16 elements. Local memory: none. WG: GROUP.
+#ifndef TYPE
+#define TYPE uint
 #define GROUP 16
 #endif
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-void fill(__global float *y, const uint y_at, const int COUNT, const float NUMBER) {
-    const size_t i = get_global_id(0);
-    if (i < (size_t)COUNT) y[y_at + i] = NUMBER;
+void fill(__global TYPE *y, const uint y_at, const uint COUNT, const uint BITS) {
+    const size_t i = get_global_id(0) * 16, count = COUNT;
+    if (i + 16 <= count) {
+        vstore16((VEC(TYPE, 16))((TYPE)BITS), 0, y + y_at + i);
+    } else {
+        for (size_t l = i; l < count; ++l) y[y_at + l] = (TYPE)BITS;
+    }
 }

@@ -66,7 +66,7 @@ def _panels(defines: Defines, sizes: Sizes) -> Geometry:
 NAIVE = Kernel("gemm_naive", ("r", "r", "w"), _outputs(lambda _: 1, _group), _MNK,
                {"WGX": 16, "WGY": 4})
 VECTOR = Kernel("gemm_vector", ("r", "r", "w"), _outputs(lambda d: number(d, "V"), _group), _MNK,
-                {"V": 4, "WGX": 16, "WGY": 4}, space={"V": (2, 4, 8, 16)})
+                {"V": 4, "WGX": 4, "WGY": 16}, space={"V": (2, 4, 8, 16)})
 TILED = Kernel("gemm_tiled", ("r", "r", "w"), _outputs(lambda _: 1, _square), _MNK,
                {"TS": 16}, space={"TS": (8, 16)}, local_bytes=_two_tiles_bytes)
 TILED_VECTOR = Kernel("gemm_tiled_vector", ("r", "r", "w"),

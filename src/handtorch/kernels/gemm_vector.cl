@@ -4,8 +4,8 @@
 // Local memory: none.  Work-group: WGX vectors x WGY rows.  V: 1, 2, 4, 8 or 16.
 #ifndef V
 #define V 4
-#define WGX 16
-#define WGY 4
+#define WGX 4
+#define WGY 16
 #endif
 __kernel __attribute__((reqd_work_group_size(WGX, WGY, 1)))
 void gemm_vector(__global const float *A, const uint A_at, __global const float *B, const uint B_at,

@@ -17,6 +17,7 @@ EXPRESSIONS = {
     "exp": "exp({0})",
     "log": "log({0})",
     "log1p": "log1p({0})",
+    "expm1": "expm1({0})",
     "sqrt": "sqrt({0})",
     "rsqrt": "rsqrt({0})",
     "reciprocal": "1.0f / {0}",

@@ -43,8 +43,8 @@ FLOATS TANH(const FLOATS x) {
 #define ROW(r) const size_t b##r = min(get_global_id(0) * R + r, (size_t)BATCH - 1);
 #define START_ROW(r) \
     const size_t n##r = now + b##r * B_STEP; \
-    __global const float *h##r = y + (n##r - step) * h; \
-    if (STATES && s == 0) h##r = H0 + b##r * h; \
+    __global const float *p##r = y + (n##r - step) * h; \
+    if (STATES && s == 0) p##r = H0 + b##r * h; \
     EACH_COL(GATES, START_GATE, r)
 #if CELL == 2
 #define START_GATE(r, g) FLOATS a##r##_##g = g < 2 ? GX(r, g) + BIAS_OF(g) : BIAS_OF(g);
@@ -65,7 +65,7 @@ FLOATS TANH(const FLOATS x) {
 #define C0 cells
 #endif
 #define LOAD_W(r, g) const FLOATS w##g = LOAD_V(g, w);
-#define MULTIPLY(r) { const FLOATS x = h##r[k]; EACH_COL(GATES, ADD, r) }
+#define MULTIPLY(r) { const FLOATS x = p##r[k]; EACH_COL(GATES, ADD, r) }
 #define ADD(r, g) a##r##_##g = fma(x, w##g, a##r##_##g);
 #if SAVE
 #define CELLS(r, s_, n_) (cells + cells_at + (n_) * h + u)
@@ -89,7 +89,7 @@ FLOATS TANH(const FLOATS x) {
 #define FINISH(r) { \
         const FLOATS r_ = SIGMOID(a##r##_0), z_ = SIGMOID(a##r##_1); \
         const FLOATS n_ = TANH(fma(r_, a##r##_2, GX(r, 2))); \
-        const FLOATS old = depth ? LOAD_V(0, h##r + u) : (FLOATS)0.0f; \
+        const FLOATS old = depth ? LOAD_V(0, p##r + u) : (FLOATS)0.0f; \
         const FLOATS new = fma(z_, old - n_, n_); \
         SAVE_GATE(r, 0, r_) SAVE_GATE(r, 1, z_) SAVE_GATE(r, 2, n_) SAVE_GATE(r, 3, a##r##_2) \
         KEEP(r) }

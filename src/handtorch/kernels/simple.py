@@ -49,11 +49,8 @@ NLL_GRAD = Kernel("nll_grad", ("r", "r", "r", "w"), _one_each("ROWS"),
 SGD = Kernel("sgd", ("r", "r", "rw", "rw"), _grouped("COUNT"),
              {"COUNT": "int", "SIGN": "float", "DECAY": "float", "MOMENTUM": "float"},
              {**_WIDE, "HAS_MOMENTUM": 1, "NESTEROV": 0})
-FILL = Kernel("fill", ("w",), _grouped("COUNT"), {"COUNT": "int", "NUMBER": "float"}, _WIDE)
-TRANSPOSE = Kernel("transpose", ("r", "w"), _grouped("ROWS", "COLUMNS"),
-                   {"ROWS": "int", "COLUMNS": "int"}, _WIDE)
 KERNELS = (SUM_AXIS, SUM_ROW, SOFTMAX_ROW, LOG_SOFTMAX_GRAD, COUNT_TARGETS, CROSS_ENTROPY,
-           WEIGHTED_SUM, NLL_ROWS, NLL_GRAD, SGD, FILL, TRANSPOSE)
+           WEIGHTED_SUM, NLL_ROWS, NLL_GRAD, SGD)
 
 
 def _case(name: str, kernel: Kernel, given: list[Array], sizes: Sizes, expected: dict[int, Array],
@@ -85,10 +82,6 @@ def cases() -> Iterator[Case]:
     for width in (1, 15, 16, 17, 40):
         yield from _row_cases(normal(5, width), blank, rng)
     yield from _bad_target_cases(normal(4, 17), blank)
-    x = normal(5, 33)
-    yield _case("transpose", TRANSPOSE, [x, blank(33, 5)], {"ROWS": 5, "COLUMNS": 33},
-                {1: x.T.astype("f8")})
-    yield _case("fill", FILL, [blank(17)], {"COUNT": 17, "NUMBER": 2.5}, {0: np.full(17, 2.5)})
     yield from _sgd_cases(normal)
 
 

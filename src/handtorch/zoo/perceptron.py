@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from torch import nn
 
@@ -17,6 +18,6 @@ WIDTHS = {
 def perceptron(widths: Sequence[int]) -> nn.Sequential:
     """Linear layers between neighbouring widths; ReLU after each but the last."""
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(widths, widths[1:], strict=False):
+    for inputs, outputs in pairwise(widths):
         layers += [nn.Linear(inputs, outputs), nn.ReLU()]
     return nn.Sequential(*layers[:-1])

@@ -19,9 +19,9 @@ import sys, warnings
 from handtorch.errors import HandTorchError
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
-from tests.runtime.opencl.mlp import mlp
+from tests.runtime.opencl.mlp import four_kernels
 on = open_executor(sys.argv[1])
-m = mlp()
+m = four_kernels()
 def resident():
     return on.load(compile_graph(m.graph, on.spec), m.states)
 """

@@ -1,4 +1,4 @@
-"""A training step made by hand, without torch: two layers, cross-entropy, SGD with momentum."""
+"""Training steps made by hand, without torch: a small network, and a step of four kernels."""
 
 from __future__ import annotations
 
@@ -76,6 +76,21 @@ def mlp(rows: int = 6, features: int = 7, hidden: int = 9, classes: int = 5) -> 
                    State(f"{name}.momentum", "optimizer", moment, moved)]
     graph = Graph(tuple(b.nodes), (Port("x", x), Port("y", y)), tuple(states),
                   (Port("loss", loss),))
+    return Mlp(graph, dict(_start(graph)))
+
+
+def four_kernels() -> Mlp:
+    """loss = sum(w * sum(x)), and SGD on w: quick to compile, for processes that start anew."""
+    b = _Builder()
+    x, y = b.value((6, 7)), b.value((6,), "i32")
+    w, rate = b.value((7,)), b.value((1,))
+    (grad,) = b("sum", x, axes=(0,), keepdim=False)
+    (product,) = b("mul", w, grad)
+    (loss,) = b("sum", product, axes=(0,), keepdim=False)
+    (new,) = b("sgd", w, grad, rate, phase="optimizer", decay=0.0, momentum=0.0, nesterov=False,
+               maximize=False)
+    states = (State("w", "parameter", w, new), State("rate", "hyper", rate, rate))
+    graph = Graph(tuple(b.nodes), (Port("x", x), Port("y", y)), states, (Port("loss", loss),))
     return Mlp(graph, dict(_start(graph)))
 
 

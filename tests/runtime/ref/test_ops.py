@@ -102,8 +102,8 @@ CASES: list[Case] = [
 _A, _B = _normal(6, 33), _normal(33) + 0.1
 _MASK, _INTS = _A > 0.2, (_normal(6, 33) * 10).astype("i4")
 _SAME: tuple[str, ...] = (
-    "neg", "abs", "exp", "sin", "cos", "tanh", "erf", "sign", "floor", "ceil", "relu", "sigmoid",
-    "square", "reciprocal", "isnan")
+    "neg", "abs", "exp", "expm1", "sin", "cos", "tanh", "erf", "sign", "floor", "ceil", "relu",
+    "sigmoid", "square", "reciprocal", "isnan")
 _POSITIVE = ("log", "log1p", "sqrt", "rsqrt")
 _PAIRS = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
 POINTWISE: dict[str, tuple[list[Any], Callable[..., torch.Tensor]]] = {

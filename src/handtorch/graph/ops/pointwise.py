@@ -6,9 +6,9 @@ from handtorch.graph.node import Node
 from handtorch.graph.ops.op import Op, Types, broadcast
 from handtorch.graph.region import COMPARISONS, LOGIC, parse, result_type, result_types
 
-_UNARY = ("copy", "neg", "abs", "exp", "log", "log1p", "sqrt", "rsqrt", "reciprocal", "square",
-          "sin", "cos", "tanh", "erf", "sign", "floor", "ceil", "relu", "sigmoid", "to_f32",
-          "to_i32", "bool_to_f32", "bool_to_i32")
+_UNARY = ("copy", "neg", "abs", "exp", "log", "log1p", "expm1", "sqrt", "rsqrt", "reciprocal",
+          "square", "sin", "cos", "tanh", "erf", "sign", "floor", "ceil", "relu", "sigmoid",
+          "to_f32", "to_i32", "bool_to_f32", "bool_to_i32")
 _BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum",
            "relu_grad")                   # (gradient, output of the ReLU)
 SIMPLE = (*_UNARY, *_BINARY, *COMPARISONS, *LOGIC, "where")

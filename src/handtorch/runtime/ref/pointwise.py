@@ -32,6 +32,7 @@ def _as_given(fn: Callable[..., Any]) -> Callable[..., Array]:
 FUNCTIONS: dict[str, Callable[..., Array]] = {
     "copy": np.array, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
     "neg": np.negative, "abs": np.abs, "exp": np.exp, "log": np.log, "log1p": np.log1p,
+    "expm1": np.expm1,
     "sqrt": np.sqrt, "rsqrt": _as_given(lambda x: 1 / np.sqrt(x)),
     "reciprocal": _as_given(lambda x: 1 / x), "square": np.square, "pow": _as_given(np.power),
     "sin": np.sin, "cos": np.cos, "tanh": np.tanh, "erf": _erf, "sign": np.sign,

@@ -1,0 +1,93 @@
+"""The convolutions as kernels: what each needs and how it is launched.
+
+The panel kernels keep a tile of pixels and channels in registers; the plane kernels serve groups of
+so few channels that a vector of channels would stay empty."""
+
+from __future__ import annotations
+
+from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+
+_IMAGES = ("N", "GROUPS", "INNER", "OUTER", "IN_H", "IN_W", "OUT_H", "OUT_W", "KH", "KW")
+_STEPS = ("IN_STEP_H", "IN_STEP_W", "OUT_STEP_H", "OUT_STEP_W")
+_STRIDE = ("STRIDE_H", "STRIDE_W")
+_TAPS = ("PAD_H", "PAD_W", "DIL_H", "DIL_W")
+_TILE = {"R": 4, "NV": 2, "V": 4, "WGX": 1, "WGY": 1}
+_EPILOGUE = {"BIAS": 0, "ACT": 0}
+
+
+def _ints(*names: str) -> dict[str, str]:
+    return dict.fromkeys(names, "int")
+
+
+def panel_width(defines: Defines) -> int:
+    """How many channels an item of a panel kernel computes."""
+    return number(defines, "NV") * number(defines, "V")
+
+
+def _round_up(n: int, multiple: int) -> int:
+    return ceil_div(n, multiple) * multiple
+
+
+def _pack(defines: Defines, sizes: Sizes) -> Geometry:
+    blocks = ceil_div(int(sizes["B"]), number(defines, "BB"))
+    return (int(sizes["GROUPS"]) * int(sizes["PANELS"]), blocks, int(sizes["A"])), (1, 1, 1)
+
+
+def _grid(sizes: Sizes) -> tuple[int, int, int]:
+    """Rows and columns of one class of pixels, and how many classes there are."""
+    steps = int(sizes["OUT_STEP_H"]), int(sizes["OUT_STEP_W"])
+    rows, columns = (ceil_div(int(sizes[n]), s)
+                     for n, s in zip(("OUT_H", "OUT_W"), steps, strict=True))
+    return rows, columns, steps[0] * steps[1]
+
+
+def _panel(defines: Defines, sizes: Sizes) -> Geometry:
+    rows, columns, classes = _grid(sizes)
+    x, y = number(defines, "WGX"), number(defines, "WGY")
+    tiles = ceil_div(int(sizes["N"]) * rows * columns, number(defines, "R"))
+    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines))
+    across = _round_up(tiles, x), _round_up(panels, y), classes * int(sizes["GROUPS"])
+    return across, (x, y, 1)
+
+
+def _plane(_: Defines, sizes: Sizes) -> Geometry:
+    rows, _columns, classes = _grid(sizes)
+    planes = int(sizes["N"]) * int(sizes["GROUPS"]) * int(sizes["OUTER"])
+    return (rows, planes, classes), (1, 1, 1)
+
+
+def _chunks(sizes: Sizes) -> int:
+    return ceil_div(int(sizes["N"]) * int(sizes["OUT_H"]), int(sizes["ROWS"]))
+
+
+def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
+    x, y = number(defines, "WGX"), number(defines, "WGY")
+    blocks = ceil_div(int(sizes["INNER"]), number(defines, "R"))
+    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines)) * int(sizes["GROUPS"])
+    taps = int(sizes["KH"]) * int(sizes["KW"])
+    return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
+
+
+def _weight_plane(_: Defines, sizes: Sizes) -> Geometry:
+    weights = 1
+    for name in ("GROUPS", "OUTER", "INNER", "KH", "KW"):
+        weights *= int(sizes[name])
+    return (weights, _chunks(sizes)), (1, 1)
+
+
+PACK = Kernel("conv_pack", ("r", "w"), _pack,
+              _ints("LANES", "B", "PANELS", "SG", "SL", "SA", "SB"), {"W": 8, "BB": 16},
+              space={"BB": (4, 16, 64)})
+PANEL = Kernel("conv_panel", ("r", "r", "w"), _panel, _ints(*_IMAGES, *_STEPS, *_TAPS),
+               {**_TILE, **_EPILOGUE},
+               space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
+PLANE = Kernel("conv_plane", ("r", "r", "w"), _plane,
+               _ints(*_IMAGES, *_STEPS, *_TAPS, "SG", "SM", "SI"), {"V": 4, **_EPILOGUE},
+               space={"V": (4, 8, 16)})
+WEIGHT_PANEL = Kernel("conv_weight_panel", ("r", "r", "w"), _weight_panel,
+                      _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS"), _TILE,
+                      space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
+WEIGHT_PLANE = Kernel("conv_weight_plane", ("r", "r", "w"), _weight_plane,
+                      _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS"), {"V": 4},
+                      space={"V": (4, 8, 16)})
+KERNELS = (PACK, PANEL, PLANE, WEIGHT_PANEL, WEIGHT_PLANE)

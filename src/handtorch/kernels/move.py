@@ -1,0 +1,178 @@
+"""Moving data: one strided copy serves transposes, slices, padding, concatenation; and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from handtorch.dtypes import dtype
+from handtorch.graph.node import Shape, Value
+from handtorch.graph.step import Step
+from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+
+MOST_AXES = 6
+SMALL_GROUP, LARGE_GROUP = 16, 256
+MANY_ITEMS = 32 * LARGE_GROUP           # fewer items share the work better in small groups
+_TILE = 16                              # a cache line of floats on each side of a transpose
+_BITS = {1: "uchar", 4: "uint"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How far one axis goes and how many elements a step along it is, on both sides."""
+
+    count: int
+    x: int
+    y: int
+
+
+def strides_of(shape: Shape) -> tuple[int, ...]:
+    """Of a row-major tensor, in elements."""
+    return tuple(prod(shape[i + 1:]) for i in range(len(shape)))
+
+
+def collapsed(axes: Sequence[Axis]) -> list[Axis]:
+    """Axes of one element are gone, neighbours that both sides step through alike are one."""
+    found: list[Axis] = []
+    for axis in axes:
+        if axis.count == 1:
+            continue
+        last = found[-1] if found else None
+        if last and (last.x, last.y) == (axis.x * axis.count, axis.y * axis.count):
+            found[-1] = Axis(last.count * axis.count, axis.x, axis.y)
+        else:
+            found.append(axis)
+    return found
+
+
+def _items(defines: Defines, sizes: Sizes) -> Geometry:
+    group = number(defines, "GROUP")
+    return (ceil_div(int(sizes["ITEMS"]), group) * group,), (group,)
+
+
+_MOVE_SCALARS = {
+    "FROM": "uint", "TO": "uint", "ITEMS": "uint", "C0": "uint", "C1": "uint",
+    **{f"D{i}": "uint" for i in range(MOST_AXES - 1)},
+    **{f"{side}{i}": "int" for side in "XY" for i in range(MOST_AXES)}}
+MOVE = Kernel("move", ("r", "w"), _items, _MOVE_SCALARS,
+              {"TYPE": "uint", "V": 4, "T": 1, "UNIT": 1, "GROUP": SMALL_GROUP})
+FILL = Kernel("fill", ("w",), _items, {"COUNT": "uint", "BITS": "uint"},
+              {"TYPE": "uint", "GROUP": SMALL_GROUP})
+ARANGE = Kernel("arange", ("w",), _items, {"COUNT": "int", "START": "int", "STEP": "int"},
+                {"GROUP": SMALL_GROUP})
+KERNELS = (MOVE, FILL, ARANGE)
+
+
+def bits_type(value: Value) -> str:
+    """The unsigned integer of OpenCL C that is as large as an element."""
+    return _BITS[dtype(value.dtype).size_bytes]
+
+
+def _group(items: int) -> int:
+    return LARGE_GROUP if items >= MANY_ITEMS else SMALL_GROUP
+
+
+def move_step(x: Value, y: Value, axes: Sequence[Axis], *, x_from: int = 0, y_from: int = 0,
+              node: int = 0) -> Step:
+    """One launch that copies the elements `axes` name, from element `x_from` to `y_from`.
+
+    `axes` are in the order of y, the last one the densest; at most MOST_AXES after `collapsed`."""
+    order = _inner_first(collapsed(axes))
+    assert len(order) <= MOST_AXES, f"{x} to {y}: {order}"
+    unit = order[0].x == 1 and order[0].y == 1
+    width, rows = _tile(order, unit)
+    order += [Axis(1, 0, 0)] * (MOST_AXES - len(order))
+    c0, c1 = ceil_div(order[0].count, width), ceil_div(order[1].count, rows)
+    items = c0 * c1 * prod(a.count for a in order[2:])
+    sizes = {"FROM": x_from, "TO": y_from, "ITEMS": items, "C0": c0, "C1": c1,
+             **{f"D{i}": a.count for i, a in enumerate(order[:-1])},
+             **{f"X{i}": a.x for i, a in enumerate(order)},
+             **{f"Y{i}": a.y for i, a in enumerate(order)}}
+    defines = {"TYPE": bits_type(x), "V": width, "T": rows, "UNIT": int(unit),
+               "GROUP": _group(items) if unit else 1}
+    return MOVE.step((x, y), sizes, defines, node=node)
+
+
+def _inner_first(axes: list[Axis]) -> list[Axis]:
+    """Densest axis of y first, then the densest of x among the others, then the rest."""
+    if not axes:
+        return [Axis(1, 1, 1)]
+    first, *rest = reversed(axes)
+    if abs(first.x) != 1 and rest:
+        second = min(rest, key=lambda a: abs(a.x) or 1 << 31)
+        rest.remove(second)
+        rest.insert(0, second)
+    return [first, *rest]
+
+
+def _tile(order: Sequence[Axis], unit: bool) -> tuple[int, int]:
+    """What an item moves: a vector, or a tile that uses every cache line it touches in full."""
+    run = order[0].count
+    if not unit:
+        return _TILE, _TILE
+    if run % 16 == 0 or run >= 64:
+        return 16, 1
+    return (4, 1) if run >= 4 else (1, 1)
+
+
+def fill_step(y: Value, value: float, *, node: int = 0) -> Step:
+    """One launch that makes every element of `y` the number `value`."""
+    kind = dtype(y.dtype)
+    bits = int(np.asarray(value).astype(kind.numpy).view(f"u{kind.size_bytes}"))
+    items = ceil_div(y.size, 16)
+    return FILL.step((y,), {"ITEMS": items, "COUNT": y.size, "BITS": bits},
+                     {"TYPE": bits_type(y), "GROUP": _group(items)}, node=node)
+
+
+def arange_step(y: Value, start: int, step: int, *, node: int = 0) -> Step:
+    return ARANGE.step((y,), {"ITEMS": y.size, "COUNT": y.size, "START": start, "STEP": step},
+                       node=node)
+
+
+def cases() -> Iterator[Case]:
+    """Every form of the copy at sizes around its tile, and the constants."""
+    rng = np.random.default_rng(3)
+    for shape, order in (((5, 33), (1, 0)), ((2, 17, 16), (2, 1, 0)), ((3, 4, 19), (1, 0, 2)),
+                         ((2, 3, 2, 3, 2, 3), (4, 2, 0, 5, 3, 1)), ((1, 1), (1, 0))):
+        yield _moved(f"move order {order}", rng.normal(size=shape).astype("f4"), order)
+    for shape in ((7, 3), (70, 66)):
+        yield _moved(f"move bool {shape}", rng.normal(size=shape) > 0, (1, 0))
+    x = rng.normal(size=(4, 21)).astype("f4")
+    for start, step, count in ((20, -1, 21), (1, 2, 10), (0, 0, 5), (2, 1, 3)):
+        want = x[:, start + step * np.arange(count)]
+        y = Value(1, want.shape)
+        axes = (Axis(4, 21, count), Axis(count, step, 1))
+        yield Case(f"move from {start} step {step}", (move_step(Value(0, x.shape), y, axes,
+                                                                x_from=start),),
+                   {0: x}, {1: want.astype("f8")}, 1e-12)
+    yield _placed(x)
+    for kind, size in (("f4", 17), ("i4", 32), ("?", 5)):
+        y = Value(0, (size,), {"f4": "f32", "i4": "i32", "?": "bool"}[kind])
+        yield Case(f"fill {y.dtype}", (fill_step(y, -3.0 if kind != "?" else 1.0),), {},
+                   {0: np.full(size, -3.0 if kind != "?" else 1.0)}, 1e-12)
+    yield Case("arange", (arange_step(Value(0, (19,), "i32"), 4, -3),), {},
+               {0: 4.0 - 3.0 * np.arange(19)}, 1e-12)
+
+
+def _moved(name: str, x: Array, order: tuple[int, ...]) -> Case:
+    kind = "bool" if x.dtype == bool else "f32"
+    want = x.transpose(order)
+    axes = [Axis(n, strides_of(x.shape)[i], s)
+            for n, i, s in zip(want.shape, order, strides_of(want.shape), strict=True)]
+    step = move_step(Value(0, x.shape, kind), Value(1, want.shape, kind), axes)
+    return Case(name, (step,), {0: x}, {1: want.astype("f8")}, 1e-12)
+
+
+def _placed(x: Array) -> Case:
+    """Into every second column of the middle rows of a larger matrix, the rest filled before."""
+    rows, columns = x.shape
+    y = Value(1, (rows + 2, 2 * columns))
+    want = np.full(y.shape, 0.5)
+    want[1:-1, ::2] = x
+    axes = (Axis(rows, columns, 2 * columns), Axis(columns, 1, 2))
+    return Case("move into a box", (fill_step(y, 0.5), move_step(Value(0, x.shape), y, axes,
+                                                                 y_from=2 * columns)),
+                {0: x}, {1: want}, 1e-12)

@@ -1,0 +1,150 @@
+"""Recurrent layers: which launches run one on a device; the numbers are in `tuned/rnn.json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from handtorch.graph.device_spec import DeviceSpec
+from handtorch.graph.node import Shape, Value
+from handtorch.graph.step import Step
+from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+
+GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
+_CELLS = {name: i for i, name in enumerate(GATES)}        # the macro CELL
+_PACK_GROUP = 16
+
+
+def _pack_geometry(defines: Defines, sizes: Sizes) -> Geometry:
+    h, group = int(sizes["H"]), number(defines, "GROUP")
+    return (ceil_div(h, group) * group, ceil_div(h, number(defines, "V"))), (group, 1)
+
+
+def _loop_geometry(defines: Defines, sizes: Sizes) -> Geometry:
+    rows = ceil_div(int(sizes["BATCH"]), number(defines, "R"))
+    return (rows, int(sizes["ACROSS"])), (1, number(defines, "WG"))
+
+
+_LOOP = dict.fromkeys(("BATCH", "H", "TIME", "S0", "S1", "START", "STEP", "B_STEP"), "int")
+PACK = Kernel("rnn_pack", ("r", "w"), _pack_geometry, {"H": "int"},
+              {"GROUP": _PACK_GROUP, "GATES": 4, "V": 4, "BACK": 0})
+FORWARD = Kernel("rnn_forward", (), _loop_geometry, _LOOP,
+                 {"CELL": 3, "SAVE": 1, "STATES": 1, "BIAS": 0, "R": 2, "V": 4, "WG": 1})
+BACKWARD = Kernel("rnn_backward", (), _loop_geometry, _LOOP,
+                  {"CELL": 3, "STATES": 1, "DY": 1, "DH": 1, "DC": 1, "R": 2, "V": 4, "WG": 1})
+KERNELS: tuple[Kernel, ...] = (PACK, FORWARD, BACKWARD)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """One entry of the table."""
+
+    kinds: tuple[str, ...]
+    float_width: int
+    width: int
+    group: int
+    stepped: int
+    rows: Mapping[int, float]
+
+
+@cache
+def _table() -> tuple[Tuning, ...]:
+    text = (files("handtorch.kernels") / "tuned" / "rnn.json").read_text()
+    return tuple(Tuning(tuple(e["kinds"]), e["float_width"], e["V"], e["group"], e["stepped"],
+                        MappingProxyType({int(r): float(rate) for r, rate in e["rows"].items()}))
+                 for e in json.loads(text)["devices"])
+
+
+def tuning_for(spec: DeviceSpec) -> Tuning:
+    """The entry of this kind of device with the widest vectors that it has."""
+    fitting = [t for t in _table() if spec.kind in t.kinds and t.float_width <= spec.float_width]
+    assert fitting, f"tuned/rnn.json has no entry for a {spec.kind} of width 1"
+    return max(fitting, key=lambda t: t.float_width)
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The shape of one layer in one direction, and where its rows lie."""
+
+    cell: str                               # "tanh", "relu", "gru" or "lstm"
+    batch: int
+    time: int
+    hidden: int
+    batch_first: bool = False
+    reverse: bool = False
+
+    def rows(self, backward: bool) -> dict[str, int]:
+        """Row of step s of sequence b: START + s STEP + b B_STEP."""
+        step, across = (1, self.time) if self.batch_first else (self.batch, 1)
+        start = 0
+        if self.reverse != backward:
+            start, step = (self.time - 1) * step, -step
+        return {"START": start, "STEP": step, "B_STEP": across}
+
+    @property
+    def work(self) -> int:
+        """Multiply-adds of one step of one sequence."""
+        return GATES[self.cell] * self.hidden * self.hidden
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How a layer runs: R sequences and vectors of V units an item, WG items a group, and whether
+    each time step is a launch of its own."""
+
+    rows: int
+    width: int
+    group: int
+    stepped: bool
+
+
+def choose(layer: Layer, spec: DeviceSpec) -> Choice:
+    """The cheapest number of rows, then all steps in one launch unless a step is large."""
+    tuning = tuning_for(spec)
+    width = 1
+    while width * 2 <= min(tuning.width, layer.hidden):
+        width *= 2
+    group = 1
+    while group * 2 <= min(tuning.group, ceil_div(layer.hidden, width), spec.max_work_group):
+        group *= 2
+
+    def cost(rows: int) -> float:
+        # As for products: about one group for each unit is lost when the last ones run out.
+        return (ceil_div(layer.batch, rows) + spec.compute_units) * rows / tuning.rows[rows]
+    rows = min((r for r in tuning.rows if r == 1 or r <= layer.batch), key=cost)
+    return Choice(rows, width, group, layer.work * rows > tuning.stepped)
+
+
+def pack_steps(layer: Layer, u: Value, back: bool, choice: Choice, *, node: int,
+               scratch: Callable[[Shape], Value]) -> tuple[Value, Step]:
+    """The recurrent weights `u` [gates H, H] in the order the loop reads them."""
+    gates, width = GATES[layer.cell], choice.width
+    packed = scratch((ceil_div(layer.hidden, width), layer.hidden, gates, width))
+    return packed, PACK.step((u, packed), {"H": layer.hidden},
+                             {"GATES": gates, "V": width, "BACK": int(back)}, node=node)
+
+
+def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, operands: Sequence[tuple[Value, str]],
+               defines: Mapping[str, int], *, node: int, flops: int) -> tuple[Step, ...]:
+    """The launches of FORWARD or BACKWARD over all time steps: one, or one for each step.
+
+    `operands` are in the kernel's order, each with its access."""
+    back = kernel is BACKWARD
+    steps = layer.time + (defines["STATES"] if back else 0)
+    blocks = ceil_div(layer.hidden, choice.width)
+    across = ceil_div(blocks, choice.group) * choice.group if choice.stepped else choice.group
+    macros = {**defines, "CELL": _CELLS[layer.cell], "R": choice.rows, "V": choice.width,
+              "WG": choice.group}
+    sizes = {"BATCH": layer.batch, "H": layer.hidden, "TIME": layer.time, "ACROSS": across,
+             **layer.rows(back)}
+    runs = [(s, s + 1) for s in range(steps)] if choice.stepped else [(0, steps)]
+    values, access = [v for v, _ in operands], [a for _, a in operands]
+    made = (kernel.step(values, {**sizes, "S0": first, "S1": last}, macros, node=node,
+                        access=access, flops=flops // len(runs)) for first, last in runs)
+    return tuple(replace(s, bytes=s.bytes // len(runs)) for s in made)
+
+
