@@ -33,8 +33,13 @@ def run(more: list[str]) -> int:
 
 
 def test(more: list[str]) -> int:
-    """all tests, on every OpenCL implementation found"""
-    return _python("-m", "pytest", *more)
+    """all tests but the slow ones, on every OpenCL implementation found"""
+    return _python("-m", "pytest", "-m", "not slow", *more)
+
+
+def slow(more: list[str]) -> int:
+    """the slow tests: whole models trained beside PyTorch"""
+    return _python("-m", "pytest", "-m", "slow", *more)
 
 
 def check(more: list[str]) -> int:
@@ -81,6 +86,7 @@ TASKS: dict[str, Task] = {
     "setup": setup,
     "run": run,
     "test": test,
+    "slow": slow,
     "check": check,
     "oclgrind": oclgrind,
     "bench": bench,

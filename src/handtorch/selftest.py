@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from handtorch import knobs
-from handtorch.errors import HandTorchError
+from handtorch.errors import HandTorchError, KernelError
 from handtorch.kernels.case import Array, Case
 from handtorch.kernels.catalog import all_cases
 from handtorch.kernels.render import render
@@ -34,10 +34,10 @@ class SelfTest:
     cases: int = 0
 
 
-def run_case(on: OpenCLContext, case: Case) -> dict[int, Array]:
+def run_case(on: OpenCLContext, case: Case, program: Any = None) -> dict[int, Array]:
     """The case's launches on buffers of their own; gives what was expected, by value id."""
     values = {o.value.id: o.value for s in case.steps for o in s.operands}
-    bare = BareSteps(on, case.steps, case.given)
+    bare = BareSteps(on, case.steps, case.given, program)
     try:
         bare.enqueue()
         bare.finish()
@@ -66,17 +66,28 @@ def run_all(on: OpenCLContext, cases: tuple[Case, ...],
             progress: Callable[[int, int], None] = lambda done, of: None) -> SelfTest:
     """Every case; a kernel that does not compile or launch is a failed case, not the end."""
     wrong: list[str] = []
-    for number, case in enumerate(cases):
-        progress(number, len(cases))
-        if said := _complaint(on, case):
+    progress(0, len(cases))
+    program = _together(on, cases)
+    for number, case in enumerate(cases, 1):
+        if said := _complaint(on, case, program):
             wrong.append(said)
-    progress(len(cases), len(cases))
+        progress(number, len(cases))
     return SelfTest("failed" if wrong else "passed", tuple(wrong), len(cases))
 
 
-def _complaint(on: OpenCLContext, case: Case) -> str:
+def _together(on: OpenCLContext, cases: tuple[Case, ...]) -> Any:
+    """All kernels as one program, so that a compiler's start is paid once.
+
+    None if one of them does not compile: alone, each case gets its own blame."""
     try:
-        error = case.error(run_case(on, case))
+        return on.build(render(s for c in cases for s in c.steps))
+    except KernelError:
+        return None
+
+
+def _complaint(on: OpenCLContext, case: Case, program: Any) -> str:
+    try:
+        error = case.error(run_case(on, case, program))
     except (HandTorchError, on.cl.Error) as e:
         return f"{case.name}: {str(e).splitlines()[0]}"
     return "" if error <= 1 else f"{case.name}: off by {error:.3g} times the tolerance"
@@ -87,14 +98,20 @@ def _path(found: FoundDevice) -> Path:
 
 
 def _kernels_key(cases: Iterable[Case]) -> str:
-    return hashlib.sha256(render(s for c in cases for s in c.steps).encode()).hexdigest()[:12]
+    """Changes with any kernel's text and with what is checked."""
+    told = tuple(cases)
+    text = render(s for c in told for s in c.steps) + "\n".join(c.name for c in told)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _read(path: Path) -> SelfTest | None:
     """A kept verdict, or None for a file that is missing or not whole."""
     try:
         told: Any = json.loads(path.read_bytes())
-        kept = SelfTest(told["state"], tuple(map(str, told["detail"])), int(told["cases"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return kept if kept.state in STATES else None
+    match told:
+        case {"state": "passed" | "failed" as state, "detail": [*detail], "cases": int(cases)} if (
+                all(isinstance(line, str) for line in detail)):
+            return SelfTest(state, tuple(detail), cases)
+    return None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from handtorch.errors import HandTorchError
 from handtorch.graph.node import Value
 from handtorch.kernels.case import Case
 from handtorch.kernels.catalog import KERNELS, all_cases
@@ -71,10 +72,12 @@ def main(log: Path, names: list[str]) -> None:
         if case.name == "planted:end of the process":
             os.abort()
         start = log.stat().st_size if log.exists() else 0
-        error = case.error(run_case(on, case))
-        report = log.read_text()[start:].strip() if log.exists() else ""
-        print(json.dumps({"case": case.name, "error": min(error, 1e9), "report": report}),
-              flush=True)
+        try:
+            error, said = min(case.error(run_case(on, case)), 1e9), ""
+        except (HandTorchError, on.cl.Error) as e:
+            error, said = 1e9, f"{e}\n"
+        report = said + (log.read_text()[start:].strip() if log.exists() else "")
+        print(json.dumps({"case": case.name, "error": error, "report": report}), flush=True)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,7 @@ def names(steps: tuple[Step, ...]) -> Iterator[str]:
     ((1024, 1024, 1024), "", ["pack_b", "gemm_register"]),
     ((32, 1024, 1024), "", ["gemm_register"]),                # too few rows share a packed B
     ((32, 256, 784), "b", ["gemm_dot"]),
+    ((128, 256, 784), "b", ["gemm_dot"]),                     # transposing costs more than it gains
     ((512, 256, 784), "b", ["pack_b", "gemm_register"]),
     ((256, 784, 32), "a", ["gemm_register"]),
     ((32, 16, 8), "ab", ["pack_b", "gemm_register"]),         # no other kernel can

@@ -9,21 +9,21 @@ from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.catalog import KERNELS, all_cases
 from handtorch.kernels.render import instance_name, instance_text, render, step_instance
-from handtorch.kernels.simple import FILL, SGD, SOFTMAX_ROW
 
 
-def fill(**defines: int) -> Step:
-    return FILL.step([Value(0, (4,))], {"COUNT": 4, "NUMBER": 1.0}, defines)
+def product(size: int = 9, **defines: int) -> Step:
+    values = [Value(i, (size, size)) for i in range(3)]
+    return KERNELS["gemm_tiled"].step(values, {"M": size, "N": size, "K": size}, defines)
 
 
 def test_an_instance_is_its_file_between_its_macros_and_their_end() -> None:
-    defines = fill(GROUP=32).defines
-    name = instance_name("fill", defines)
-    lines = instance_text("fill", defines).splitlines()
-    assert lines[:3] == [f"#define fill {name}", "#define GROUP 32", '#line 1 "fill.cl"']
-    assert lines[3].startswith("// fill: y = NUMBER everywhere")
-    assert lines[-2:] == ["#undef fill", "#undef GROUP"]
-    assert re.fullmatch(r"fill_[0-9a-f]{8}", name)
+    defines = product(TS=8).defines
+    name = instance_name("gemm_tiled", defines)
+    lines = instance_text("gemm_tiled", defines).splitlines()
+    assert lines[:3] == [f"#define gemm_tiled {name}", "#define TS 8", '#line 1 "gemm_tiled.cl"']
+    assert lines[3].startswith("// gemm_tiled: C = A B")
+    assert lines[-2:] == ["#undef gemm_tiled", "#undef TS"]
+    assert re.fullmatch(r"gemm_tiled_[0-9a-f]{8}", name)
 
 
 def test_the_order_of_steps_and_repeats_do_not_matter() -> None:
@@ -34,9 +34,8 @@ def test_the_order_of_steps_and_repeats_do_not_matter() -> None:
 
 
 def test_other_macros_make_another_instance_and_other_scalars_do_not() -> None:
-    assert step_instance(fill(GROUP=16)) != step_instance(fill(GROUP=32))
-    more = FILL.step([Value(0, (9,))], {"COUNT": 9, "NUMBER": 2.0})
-    assert step_instance(more) == step_instance(fill())
+    assert step_instance(product(TS=8)) != step_instance(product(TS=16))
+    assert step_instance(product(9, TS=8)) == step_instance(product(30, TS=8))
 
 
 def test_each_instance_is_in_the_source_once() -> None:
@@ -51,7 +50,7 @@ def test_each_instance_is_in_the_source_once() -> None:
 def test_no_macro_of_one_kernel_reaches_the_next() -> None:
     """What is defined in an instance is undefined at its end, but for the shared header's."""
     shared = set(re.findall(r"#define (\w+)", render([])))
-    for kernel in (KERNELS["gemm_register"], SGD, SOFTMAX_ROW, KERNELS["pointwise"]):
+    for kernel in KERNELS.values():
         text = instance_text(kernel.name, tuple(sorted(kernel.defaults.items())))
         alive: set[str] = set()
         for word, name in re.findall(r"^[ \t]*#[ \t]*(define|undef)[ \t]+(\w+)", text,

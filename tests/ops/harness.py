@@ -59,7 +59,7 @@ def assert_like_torch(fn: Fn, *inputs: torch.Tensor, devices: Sequence[str] = ("
     captured = capture_function(whole, batch)
     for name in devices:
         executor = open_executor(name)
-        resident = executor.load(compile_graph(captured.graph, executor.spec), {})
+        resident = executor.load(compile_graph(captured.graph, executor.spec), captured.states)
         got = resident.submit([t.detach().numpy() for t in batch]).result()
         resident.close()
         assert len(got) == len(exact)

@@ -25,7 +25,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sgemm, "JUDGED", (20,))
     monkeypatch.setattr(sgemm, "LAST_OF_PAPER", 20)
     monkeypatch.setattr(sgemm, "QUICK", Plan(rounds=2, block_s=0.001, most_s=0.001))
-    monkeypatch.setattr(sgemm, "DUEL_ROUNDS", 2)
+    monkeypatch.setattr(sgemm, "QUICK_DUEL", Plan(rounds=2, block_s=0.001))
 
 
 def run_on(device: FoundDevice, path: Path) -> tuple[str, Run]:
@@ -107,7 +107,16 @@ def test_the_table_has_sizes_down_and_sides_across() -> None:
     assert len({len(line) for line in (head, first, second)}) == 1
 
 
+def test_a_single_run_has_no_spread_and_no_bounds() -> None:
+    one = sgemm._result(Point("naive", 1024, (1.5,), 1), "pocl")
+    assert (one.value, one.repeats, one.spread, one.low, one.bounds) == (1.5, 1, None, None, "")
+    more = sgemm._result(Point("naive", 1024, (1.0, 4.0, 2.0), 30), "pocl")
+    assert (more.value, more.repeats, more.spread) == (2.0, 30, 3.0)
+    assert (more.low, more.high, more.bounds) == (1.0, 4.0, "slowest to fastest of 3 blocks")
+
+
 def test_the_plan_is_the_papers() -> None:
     assert sgemm.SIZES[:-1] == tuple(range(32, 513, 32))
-    assert sgemm.FULL.runs == 500
-    assert sgemm.FULL.most_s == sgemm.FULL.refuse_s == float("inf")
+    for plan in (sgemm.FULL, sgemm.DUEL):
+        assert plan.runs == 500
+        assert plan.most_s == plan.refuse_s == float("inf")

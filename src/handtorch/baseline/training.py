@@ -38,3 +38,10 @@ def step_work(model: torch.nn.Module, loss_fn: LossFn, optimizer: torch.optim.Op
         for _ in range(count):
             eager_step(model, loss_fn, optimizer, tx, ty)
     return work
+
+
+def accuracy(model: torch.nn.Module, x: Array, y: Array) -> float:
+    """The share of rows whose highest score is the right class."""
+    with torch.no_grad():
+        scores = model(torch.from_numpy(x))
+    return float((scores.argmax(1).numpy() == y).mean())

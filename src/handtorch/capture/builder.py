@@ -13,7 +13,8 @@ from torch.fx import Node as FxNode
 
 from handtorch.capture.lines import Origin
 from handtorch.errors import UnsupportedOp
-from handtorch.graph.node import Attr, Node, Shape, Value
+from handtorch.graph.node import Attr, Node, Shape, State, Value
+from handtorch.graph.ops.random import RNG_SHAPE
 from handtorch.graph.opset import output_types
 
 DTYPES = {torch.float32: "f32", torch.int32: "i32", torch.int64: "i32", torch.bool: "bool"}
@@ -30,6 +31,8 @@ class Builder:
     env: dict[FxNode, Result] = field(default_factory=dict)
     count: int = 0
     origin: Origin = field(default_factory=lambda: Origin(None, "", "forward"))
+    rng: Value | None = None
+    streams: int = 0
 
     def value(self, shape: Shape, dtype: str) -> Value:
         self.count += 1
@@ -49,6 +52,13 @@ class Builder:
     def constant(self, number: float, dtype: str) -> Value:
         """A number as a value of no dimensions; regions take it in as a literal."""
         return self.one("fill", (), shape=(), number=float(number), dtype=dtype)
+
+    def random(self, op: str, **attrs: Attr) -> Value:
+        """A node of random numbers; each has a stream of its own, all read one state."""
+        if self.rng is None:
+            self.rng = self.value(RNG_SHAPE, "u32")
+        self.streams += 1
+        return self.one(op, (self.rng,), stream=self.streams - 1, **attrs)
 
     def number_type(self, number: Any) -> str:
         """The type PyTorch gives a plain number."""
@@ -83,6 +93,14 @@ class Builder:
 
     def refuse(self, what: str, why: str = "", fix: str = "") -> UnsupportedOp:
         return UnsupportedOp(what, why=why, where=str(self.origin.where or ""), fix=fix)
+
+
+def random_states(b: Builder) -> list[State]:
+    """The state of the random numbers, moved on once a step; none if there are none."""
+    if b.rng is None:
+        return []
+    b.origin = Origin(None, "", "optimizer")
+    return [State("rng", "rng", b.rng, b.one("rng_next", (b.rng,)))]
 
 
 Converter = Callable[..., Result]

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch.fx import Node as FxNode
 
-from handtorch.capture.builder import CONVERTERS, DTYPES, Builder, Result
+from handtorch.capture.builder import CONVERTERS, DTYPES, Builder, Result, random_states
 from handtorch.capture.trace import Traced
 from handtorch.errors import CannotCapture
 from handtorch.graph.node import Graph, Port, State, Value
@@ -16,20 +16,37 @@ from handtorch.graph.node import Graph, Port, State, Value
 
 def to_graph(traced: Traced, names: Sequence[str]) -> Graph:
     """The traced step in our op set; `names` are the batch inputs' names."""
-    b = Builder()
+    b, constants = Builder(), list[State]()
     places = [n for n in traced.graph.graph.nodes if n.op == "placeholder"]
     for place in places:
         b.env[place] = b.value(place.meta["val"].shape, _dtype(place))
     for node in traced.graph.graph.nodes:
-        if node.op == "call_function":
+        if node.op == "get_attr":
+            b.env[node] = _constant(b, traced, node, constants)
+        elif node.op == "call_function":
             b.origin = node.meta.get("origin", b.origin)
             b.env[node] = _convert(b, node)
     (output,) = [n for n in traced.graph.graph.nodes if n.op == "output"]
     results, values, moments = output.args[0]
-    return Graph(tuple(b.nodes), _inputs(b, places, names), _states(b, traced, places, values,
-                                                                   moments),
-                 tuple(Port(f"out{i}" if i else "loss", _single(b, n))
-                       for i, n in enumerate(results)))
+    read = {v.id for n in b.nodes for v in n.inputs}
+    states = [s for s in _states(b, traced, places, values, moments)
+              if s.role != "optimizer" or s.changes or s.before.id in read]
+    _refuse_leftovers(b, traced, places[len(places) - len(names) - len(traced.gradients):])
+    states += [*constants, *random_states(b)]
+    ports = tuple(Port(name, _single(b, n))
+                  for name, n in zip(traced.outputs.names, results, strict=True))
+    return Graph(tuple(b.nodes), _inputs(b, places, names), tuple(states), ports)
+
+
+def _constant(b: Builder, traced: Traced, node: FxNode, states: list[State]) -> Value:
+    """A tensor made from Python numbers in the step: one number is a fill, more are a state."""
+    tensor = getattr(traced.graph, str(node.target))
+    kind = b.dtype(tensor.dtype)
+    if tensor.numel() == 1:
+        return b.one("fill", (), shape=tuple(tensor.shape), number=float(tensor), dtype=kind)
+    value = b.value(tensor.shape, kind)
+    states.append(State(str(node.target), "constant", value, value))
+    return value
 
 
 def _inputs(b: Builder, places: Sequence[FxNode], names: Sequence[str]) -> tuple[Port, ...]:
@@ -38,15 +55,27 @@ def _inputs(b: Builder, places: Sequence[FxNode], names: Sequence[str]) -> tuple
 
 
 def _states(b: Builder, traced: Traced, places: Sequence[FxNode], values: Sequence[FxNode],
-            moments: Sequence[FxNode]) -> tuple[State, ...]:
+            moments: Sequence[FxNode]) -> list[State]:
     kinds = [(s.name, s.role) for s in traced.slots]
     kinds += [(m.name, "optimizer") for m in traced.moments]
     kinds += [(r, "hyper") for r in traced.rates]
     rates = places[len(values) + len(moments):len(kinds)]
     after = [*values, *moments, *rates]
-    return tuple(State(name, role, _single(b, before), _single(b, new))
-                 for (name, role), before, new in
-                 zip(kinds, places[:len(kinds)], after, strict=True))
+    return [State(name, role, _single(b, before), _single(b, new))
+            for (name, role), before, new in
+            zip(kinds, places[:len(kinds)], after, strict=True)]
+
+
+def _refuse_leftovers(b: Builder, traced: Traced, places: Sequence[FxNode]) -> None:
+    """A gradient of an earlier call may be cleared or overwritten, but not read."""
+    stale = {_single(b, p).id: name
+             for name, p in zip(traced.gradients, places, strict=False)}
+    for node in b.nodes:
+        if name := next((stale[v.id] for v in node.inputs if v.id in stale), None):
+            raise CannotCapture(f"the gradient of {name} from an earlier call",
+                                why="the step adds to it before it is cleared",
+                                where=str(node.where or ""),
+                                fix="optimizer.zero_grad() in the step, before backward()")
 
 
 def _single(b: Builder, node: FxNode) -> Value:

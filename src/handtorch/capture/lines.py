@@ -39,6 +39,7 @@ class Lines(TorchDispatchMode):
         self._layer = layer
         self._by_number: dict[int, Origin] = {}
         self.phase = "forward"
+        self.numbers: list[Where | None] = []     # where a tensor became a Python number
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         grad_node = torch._C._current_autograd_node()     # set while backward runs
@@ -47,11 +48,14 @@ class Lines(TorchDispatchMode):
             origin = Origin(user_line(), self._layer(), self.phase)
         else:
             made_by = self._by_number.get(grad_node._sequence_nr())
-            origin = Origin(made_by.where if made_by else None,
+            # Gradients are added up by nodes that no operation made: there, the line of backward().
+            origin = Origin(made_by.where if made_by else user_line(),
                             made_by.layer if made_by else "", "backward")
         mode = get_proxy_mode()
         nodes = mode.tracer.graph.nodes if mode is not None else ()
         last = next(iter(reversed(nodes)), None) if nodes else None
+        if func is torch.ops.aten._local_scalar_dense.default:
+            self.numbers.append(origin.where)
         out = func(*args, **(kwargs or {}))
         if grad_node is None:
             # The autograd node exists before the dispatch reaches us: it has the number before.

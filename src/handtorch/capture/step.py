@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from handtorch.capture.convert import to_graph
-from handtorch.capture.trace import Traced, optimizer_state, trace
+from handtorch.capture.optimizers import settings_of
+from handtorch.capture.slots import Named, with_prefixes
+from handtorch.capture.trace import Outputs, Traced, trace
 from handtorch.errors import BadInput, CannotCapture
 from handtorch.graph.node import Graph
 
@@ -19,12 +22,35 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
+class Follow:
+    """A parameter group of torch that the device follows: its learning rate is the state `rate`;
+    `settings` are worked into the program."""
+
+    rate: str
+    optimizer: torch.optim.Optimizer
+    index: int
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a tensor of optimizer state lies in torch: under `key` of each of these parameters."""
+
+    state: str
+    optimizer: int
+    key: str
+    params: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Captured:
-    """`rates` pairs each learning-rate state with the torch group it follows."""
+    """A graph, what its states start with, and what ties them to torch's objects."""
 
     graph: Graph
     states: Mapping[str, Array]
-    rates: tuple[tuple[str, dict[str, Any]], ...]
+    follows: tuple[Follow, ...]
+    homes: tuple[Home, ...]
+    outputs: Outputs
 
 
 def capture_train_step(model: torch.nn.Module, loss_fn: Callable[..., torch.Tensor],
@@ -48,10 +74,42 @@ def capture_train_step(model: torch.nn.Module, loss_fn: Callable[..., torch.Tens
         optimizer.step()
         return loss
 
-    _check_model(model)
-    traced = trace(step, [model], [optimizer], batch)
+    models = [*with_prefixes([model]), *_loss_module(loss_fn)]
+    _check_models(models)
+    traced = trace(step, models, [optimizer], batch)
     names = [f"x{i}" if len(batch) > 2 else "x" for i in range(len(batch) - 1)] + ["y"]
     return _captured(traced, names, [optimizer])
+
+
+def _loss_module(loss_fn: Any) -> Named:
+    """A loss with tensors of its own, such as class weights: they become states too."""
+    if not isinstance(loss_fn, torch.nn.Module):
+        return []
+    if any(p.requires_grad for p in loss_fn.parameters()):
+        raise CannotCapture("a loss with parameters of its own",
+                            why="this form of train_step trains one model",
+                            fix="train_step(fn, models=[model, loss_fn], optimizers=[...], "
+                                "example=...)")
+    return [("loss_fn", loss_fn)]
+
+
+def capture_user_step(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
+                      optimizers: Sequence[torch.optim.Optimizer], example: Sequence[Any]
+                      ) -> Captured:
+    """The user's own step, `fn(*example)`, with all that it does to models and optimizers.
+
+    These are left as they were; what else `fn` changes in Python it changes once, now."""
+    batch, named = _tensors(example), with_prefixes(models)
+    _check_models(named)
+    traced = trace(fn, named, optimizers, batch, clears_gradients=False)
+    return _captured(traced, _argument_names(fn, len(batch)), optimizers)
+
+
+def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
+    """What the user calls the inputs, where the function says so for all of them."""
+    by_place = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [p.name for p in inspect.signature(fn).parameters.values() if p.kind in by_place]
+    return names[:count] if len(names) >= count else [f"x{i}" for i in range(count)]
 
 
 def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Captured:
@@ -62,11 +120,12 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
         with torch.no_grad():
             return model(*tensors)
 
-    _check_model(model)
+    models = with_prefixes([model])
+    _check_models(models)
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
-        traced = trace(step, [model], [], batch)
+        traced = trace(step, models, [], batch)
     finally:
         for module in training:
             module.training = True
@@ -80,9 +139,9 @@ def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured
     return _captured(trace(fn, [], [], batch), [f"x{i}" for i in range(len(batch))], [])
 
 
-def copy_into(model: torch.nn.Module, arrays: Mapping[str, Array]) -> None:
-    """Parameters and buffers of `model`, by name, become `arrays`; nothing else changes."""
-    own = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+def copy_into(models: Sequence[torch.nn.Module], arrays: Mapping[str, Array]) -> None:
+    """Parameters and buffers of `models`, by name, become `arrays`; nothing else changes."""
+    own = _tensors_by_name(models)
     for name, array in arrays.items():
         if name not in own or tuple(own[name].shape) != array.shape:
             have = list(own[name].shape) if name in own else "nothing of that name"
@@ -93,22 +152,51 @@ def copy_into(model: torch.nn.Module, arrays: Mapping[str, Array]) -> None:
             own[name].copy_(torch.from_numpy(array))
 
 
-def copy_into_optimizer(optimizer: torch.optim.Optimizer, model: torch.nn.Module,
-                        arrays: Mapping[str, Array]) -> None:
-    """Optimizer state named `optimizer.KEY.PARAMETER` goes where torch keeps it."""
-    params = dict(model.named_parameters())
-    for name, array in arrays.items():
-        _, key, path = name.split(".", 2)
-        optimizer.state[params[path]][key] = torch.from_numpy(array.copy())
+def copy_into_optimizers(optimizers: Sequence[torch.optim.Optimizer],
+                         models: Sequence[torch.nn.Module], homes: Sequence[Home],
+                         arrays: Mapping[str, Array]) -> None:
+    """Afterwards torch's optimizers continue where the device is: all state lies where torch
+    keeps it, each parameter's own copy."""
+    own = _tensors_by_name(models)
+    count = 1 + max((h.optimizer for h in homes), default=0)
+    if len(optimizers) < count:
+        raise BadInput(f"{len(optimizers)} optimizer(s)", why=f"the step was made with {count}",
+                       fix="give all of them, in the same order")
+    for home in homes:
+        optimizer = optimizers[home.optimizer]
+        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
+        for name in home.params:
+            if id(own[name]) not in held:
+                raise BadInput(f"the optimizer does not hold {name}",
+                               fix="sync to the optimizer of this model, built as at capture")
+            new = torch.from_numpy(arrays[home.state].copy())
+            before = optimizer.state[own[name]].get(home.key)
+            optimizer.state[own[name]][home.key] = (
+                new if before is None else new.to(before.dtype).reshape(before.shape))
+
+
+def _tensors_by_name(models: Sequence[torch.nn.Module]) -> dict[str, torch.Tensor]:
+    return {f"{prefix}.{name}" if prefix else name: tensor
+            for prefix, model in with_prefixes(models)
+            for name, tensor in (*model.named_parameters(), *model.named_buffers())}
 
 
 def _captured(traced: Traced, names: Sequence[str],
               optimizers: Sequence[torch.optim.Optimizer]) -> Captured:
+    graph = to_graph(traced, names)
     states = {s.name: _array(s.tensor) for s in traced.slots}
-    states |= {m.name: _array(optimizer_state(optimizers, m)) for m in traced.moments}
-    groups = [g for o in optimizers for g in o.param_groups]
-    states |= {n: np.array([g["lr"]], "f4") for n, g in zip(traced.rates, groups, strict=True)}
-    return Captured(to_graph(traced, names), states, tuple(zip(traced.rates, groups, strict=True)))
+    states |= {m.name: _array(m.start) for m in traced.moments}
+    states |= {s.name: _array(getattr(traced.graph, s.name)) for s in graph.states
+               if s.role == "constant"}
+    states |= {s.name: np.zeros(s.before.shape, "u4") for s in graph.states if s.role == "rng"}
+    groups = [(o, i, s) for o in optimizers for i, s in enumerate(settings_of(o))]
+    states |= {n: np.array([o.param_groups[i]["lr"]], "f4")
+               for n, (o, i, _) in zip(traced.rates, groups, strict=True)}
+    follows = tuple(Follow(n, *group) for n, group in zip(traced.rates, groups, strict=True))
+    named, kept = {id(s.tensor): s.name for s in traced.slots}, {s.name for s in graph.states}
+    homes = tuple(Home(m.name, m.optimizer, m.key, tuple(named[id(p)] for p in m.params))
+                  for m in traced.moments if m.name in kept)
+    return Captured(graph, states, follows, homes, traced.outputs)
 
 
 def _array(tensor: torch.Tensor) -> Array:
@@ -121,8 +209,18 @@ def _tensors(example: Sequence[Any]) -> list[torch.Tensor]:
     return [torch.as_tensor(x).detach() for x in example]
 
 
-def _check_model(model: torch.nn.Module) -> None:
-    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
-        if tensor.device.type != "cpu":
-            raise BadInput(f"{name} is on {tensor.device}", why="weights are read from the CPU",
-                           fix="model.cpu() before; HandTorch puts them on the device itself")
+_KNOWN = (torch.float32, torch.int32, torch.int64, torch.bool)
+
+
+def _check_models(models: Named) -> None:
+    for prefix, model in models:
+        for path, tensor in (*model.named_parameters(), *model.named_buffers()):
+            name = f"{prefix}.{path}" if prefix else path
+            if tensor.device.type != "cpu":
+                raise BadInput(f"{name} is on {tensor.device}",
+                               why="weights are read from the CPU",
+                               fix="model.cpu() before; HandTorch puts them on the device itself")
+            if tensor.dtype not in _KNOWN:
+                raise BadInput(f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
+                               why="HandTorch computes in float32 and int32",
+                               fix="model.float() and inputs.float()")

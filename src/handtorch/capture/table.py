@@ -11,6 +11,7 @@ from torch._decomp import core_aten_decompositions
 from handtorch.capture.aten import (
     conv,
     index,
+    losses,
     move,
     norm,
     optimizers,
@@ -22,7 +23,8 @@ from handtorch.capture.aten import (
     rnn,
 )
 
-FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
+FAMILIES = (conv, index, losses, move, norm, optimizers, pointwise, pool, product, random, reduce,
+            rnn)
 
 
 def decompositions() -> dict[Any, Callable[..., Any]]:

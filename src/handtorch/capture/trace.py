@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
@@ -16,102 +16,137 @@ from torch.func import functionalize
 from torch.fx import GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
-from torch.utils._pytree import tree_map
 
 from handtorch.capture.lines import Lines, user_line_of
-from handtorch.capture.optimizers import Moment, moments_of, update
+from handtorch.capture.optimizers import Moment, Updates, moments_of
+from handtorch.capture.rebind import Gradients, rebound
+from handtorch.capture.slots import Named, Slot, layer_names, left_in, slots_of, swapped
 from handtorch.capture.table import decompositions, patches
 from handtorch.errors import CannotCapture
 
-
-@dataclass(frozen=True)
-class Slot:
-    """One distinct parameter or buffer, and every (dictionary, key) that holds it."""
-
-    name: str
-    role: str
-    tensor: torch.Tensor
-    holders: tuple[tuple[dict[str, Any], str], ...]
+_ATEN = torch.ops.aten
 
 
 @dataclass(frozen=True)
 class Traced:
-    """`graph` takes values, moments, rates and the batch; gives outputs, values, moments."""
+    """`graph` takes values, moments, rates, gradients and the batch; gives outputs, values,
+    moments and gradients. `outputs` says what the user's function gives."""
 
     graph: GraphModule
     slots: tuple[Slot, ...]
     moments: tuple[Moment, ...]
     rates: tuple[str, ...]
-    outputs: int
+    gradients: tuple[str, ...]            # whose gradients stood in `.grad` before
+    outputs: Outputs
 
 
-def slots_of(models: Sequence[torch.nn.Module]) -> tuple[Slot, ...]:
-    """Every parameter and buffer once, tied weights under their first name."""
-    holders: dict[int, list[tuple[dict[str, Any], str]]] = {}
-    first: dict[int, tuple[str, str, torch.Tensor]] = {}
-    for number, model in enumerate(models):
-        prefix = f"model{number}." if len(models) > 1 else ""
-        for path, module in model.named_modules(remove_duplicate=True):
-            for role, store in (("parameter", module._parameters), ("buffer", module._buffers)):
-                for key, tensor in store.items():
-                    if tensor is None:
-                        continue
-                    name = prefix + (f"{path}.{key}" if path else key)
-                    first.setdefault(id(tensor), (name, role, tensor))
-                    holders.setdefault(id(tensor), []).append((store, key))
-    return tuple(Slot(n, r, t, tuple(holders[key])) for key, (n, r, t) in first.items())
+@dataclass(frozen=True)
+class Outputs:
+    """How results are handed back: `kind` is one, tuple, dict or none."""
+
+    kind: str
+    names: tuple[str, ...]
 
 
-def trace(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
-          optimizers: Sequence[torch.optim.Optimizer], example: Sequence[torch.Tensor]) -> Traced:
-    """Run `fn(*example)` once on fake tensors and keep what it did."""
+def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.optim.Optimizer],
+          example: Sequence[torch.Tensor], *, clears_gradients: bool = True) -> Traced:
+    """Run `fn(*example)` once on fake tensors and keep what it did.
+
+    Unless it is known that `fn` clears gradients before its first backward, stand-ins for those of
+    an earlier call go in, so that their use can be seen."""
     slots = slots_of(models)
     named = {id(s.tensor): s.name for s in slots}
     moments, rates, starts = [], [], []
     for number, optimizer in enumerate(optimizers):
         prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
-        moments += moments_of(optimizer, named, prefix)
+        moments += moments_of(optimizer, number, named, prefix)
         for index, group in enumerate(optimizer.param_groups):
             rates.append(f"{prefix}.{index}.lr")
             starts.append(torch.tensor([float(group["lr"])]))
-    outputs = 0
-
-    def step(values: list[torch.Tensor], state: list[torch.Tensor], lrs: list[torch.Tensor],
-             batch: list[torch.Tensor]) -> Any:
-        nonlocal outputs
-        # Cloned, so that writes into parameters stay off the inputs of the graph.
-        twins = [v.clone().requires_grad_(s.tensor.requires_grad)
-                 for s, v in zip(slots, values, strict=True)]
-        kept = [v.clone() for v in state]
-        with ExitStack() as undo:
-            layers = undo.enter_context(_layer_names(models))
-            lines = Lines(layers)
-            undo.enter_context(_swapped(slots, twins))
-            undo.enter_context(_rebound(optimizers, slots, twins, moments, kept, lrs, lines))
-            undo.enter_context(lines)
-            out = fn(*batch)
-        flat = [out] if isinstance(out, torch.Tensor) else list(out)
-        outputs = len(flat)
-        return (tree_map(torch.Tensor.detach, flat), [t.detach() for t in twins], kept)
-
-    values = [s.tensor.detach() for s in slots]
-    state = [optimizer_state(optimizers, m) for m in moments]
+    trained = [] if clears_gradients else [s for s in slots if s.tensor.requires_grad]
+    run = _Run(fn, models, optimizers, slots, moments, trained)
+    arguments = ([s.tensor.detach() for s in slots], [m.start for m in moments], starts,
+                 [torch.zeros_like(s.tensor) for s in trained], list(example))
     table = decompositions()
-    arguments = (values, state, starts, list(example))
     with _readable_errors(), patches():
-        raw = make_fx(step, table, tracing_mode="fake")(*arguments)
+        # A lambda: make_fx counts the arguments of a bound method wrong.
+        raw = make_fx(lambda *parts: run.step(*parts), table, tracing_mode="fake")(*arguments)
+        run.check()
         pure = make_fx(functionalize(_Tagging(raw).run, remove="mutations"), table,
                        tracing_mode="fake")(*_flat(arguments))
-    _strip(pure)
-    return Traced(pure, slots, tuple(moments), tuple(rates), outputs)
+    _strip(pure, len(trained), len(example))
+    return Traced(pure, slots, run.counted(), tuple(rates), tuple(s.name for s in trained),
+                  run.outputs)
 
 
-def optimizer_state(optimizers: Sequence[torch.optim.Optimizer], m: Moment) -> torch.Tensor:
-    for optimizer in optimizers:
-        if m.param in optimizer.state and m.key in optimizer.state[m.param]:
-            tensor: torch.Tensor = optimizer.state[m.param][m.key]
-            return tensor.detach()
-    raise AssertionError(f"{m.name} was made by moments_of")
+class _Run:
+    """The user's function with stand-ins in place; `step` is what make_fx traces."""
+
+    def __init__(self, fn: Callable[..., Any], models: Named,
+                 optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot],
+                 moments: Sequence[Moment], trained: Sequence[Slot]) -> None:
+        self._fn, self._models, self._optimizers = fn, models, optimizers
+        self._slots, self._moments, self._trained = slots, moments, trained
+        self.outputs = Outputs("none", ())
+
+    def step(self, values: list[torch.Tensor], state: list[torch.Tensor],
+             lrs: list[torch.Tensor], grads: list[torch.Tensor], batch: list[torch.Tensor]) -> Any:
+        # Cloned, so that writes into parameters stay off the inputs of the graph.
+        twins = [v.clone().requires_grad_(s.tensor.requires_grad)
+                 for s, v in zip(self._slots, values, strict=True)]
+        twin_of = {id(s.tensor): t for s, t in zip(self._slots, twins, strict=True)}
+        kept = list(zip(self._moments, [v.clone() for v in state], strict=True))
+        before = Gradients([twin_of[id(s.tensor)] for s in self._trained],
+                           [g.clone() for g in grads])
+        with ExitStack() as undo:
+            self._lines = Lines(undo.enter_context(layer_names(self._models)))
+            undo.enter_context(swapped(self._slots, twins))
+            updates = undo.enter_context(
+                rebound(self._optimizers, twin_of, kept, lrs, before, self._lines))
+            undo.enter_context(self._lines)
+            self.outputs, flat = _outputs(self._fn(*batch))
+            after = [left_in(s, t).detach() for s, t in zip(self._slots, twins, strict=True)]
+        self._remember(updates, twin_of, kept)
+        left = [twin_of[id(s.tensor)].grad for s in self._trained]
+        return [t.detach() for t in flat], after, [t for _, t in kept], left
+
+    def _remember(self, updates: Updates, twin_of: dict[int, torch.Tensor],
+                  kept: Sequence[tuple[Moment, torch.Tensor]]) -> None:
+        own = {id(t): key for key, t in twin_of.items()}
+        self._counts = {m.name: {own[id(p)] for p in updates.counted.get(id(t), ())}
+                        for m, t in kept}
+
+    def counted(self) -> tuple[Moment, ...]:
+        """The moments; a step counter only for the parameters that the step updates."""
+        return tuple(replace(m, params=tuple(p for p in m.params
+                                             if id(p) in self._counts[m.name]))
+                     if m.key == "step" else m for m in self._moments)
+
+    def check(self) -> None:
+        if self._lines.numbers:
+            raise CannotCapture("a tensor's value as a Python number (`.item()`)",
+                                why="only the device will know it, and each step anew",
+                                where=str(self._lines.numbers[0]),
+                                fix="compute with the tensor, or return it from the step")
+
+
+def _outputs(out: Any) -> tuple[Outputs, list[torch.Tensor]]:
+    """What the user's function gave, taken apart; refuses what is no tensor."""
+    if out is None:
+        return Outputs("none", ()), []
+    if isinstance(out, dict):
+        kind, names, flat = "dict", [str(k) for k in out], list(out.values())
+    elif isinstance(out, tuple | list):
+        kind, flat = "tuple", list(out)
+        names = [f"out{i}" if i else "loss" for i in range(len(flat))]
+    else:
+        kind, names, flat = "one", ["loss"], [out]
+    for name, value in zip(names, flat, strict=True):
+        if not isinstance(value, torch.Tensor):
+            raise CannotCapture(f"the step returns {name} of type {type(value).__name__}",
+                                why="a number made in Python is that of the capture, for ever",
+                                fix="return tensors: one, a tuple or a dict of them")
+    return Outputs(kind, tuple(names)), flat
 
 
 def _flat(arguments: Any) -> list[Any]:
@@ -132,91 +167,18 @@ class _Tagging(Interpreter):
         return out
 
 
-@contextmanager
-def _swapped(slots: Sequence[Slot], twins: Sequence[torch.Tensor]) -> Iterator[None]:
-    for slot, twin in zip(slots, twins, strict=True):
-        for store, key in slot.holders:
-            store[key] = twin
-    try:
-        yield
-    finally:
-        for slot in slots:
-            for store, key in slot.holders:
-                store[key] = slot.tensor
-
-
-@contextmanager
-def _rebound(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot],
-             twins: Sequence[torch.Tensor], moments: Sequence[Moment],
-             kept: Sequence[torch.Tensor], lrs: Sequence[torch.Tensor], lines: Lines
-             ) -> Iterator[None]:
-    """Optimizers hold the twins and the traced state, and `step` is our update."""
-    twin_of = {id(s.tensor): t for s, t in zip(slots, twins, strict=True)}
-    saved = [(o, o.state, [list(g["params"]) for g in o.param_groups], o.__dict__.get("step"))
-             for o in optimizers]
-    rates = iter(lrs)
-    try:
-        for o in optimizers:
-            mine = [next(rates) for _ in o.param_groups]
-            state: dict[Any, dict[str, Any]] = {}
-            for group in o.param_groups:
-                group["params"] = [_twin(twin_of, p) for p in group["params"]]
-                state |= {p: {} for p in group["params"]}
-            for moment, tensor in zip(moments, kept, strict=True):
-                if (twin := twin_of.get(id(moment.param))) in state:
-                    state[twin][moment.key] = tensor
-            o.state = state  # type: ignore[assignment]
-            o.__dict__["step"] = _optimizer_step(o, mine, lines)
-        yield
-    finally:
-        for o, state_before, params, step_before in saved:
-            o.__dict__.pop("step", None)
-            if step_before is not None:             # a scheduler had wrapped it
-                o.__dict__["step"] = step_before
-            o.__dict__["_opt_called"] = True        # what schedulers look at before they warn
-            o.state = state_before
-            for group, before in zip(o.param_groups, params, strict=True):
-                group["params"] = before
-
-
-def _twin(twin_of: dict[int, torch.Tensor], p: torch.Tensor) -> torch.Tensor:
-    if id(p) not in twin_of:
-        raise CannotCapture(f"a parameter of shape {list(p.shape)} of the optimizer",
-                            why="it belongs to none of the models given",
-                            fix="pass every model whose parameters are trained")
-    return twin_of[id(p)]
-
-
-def _optimizer_step(o: torch.optim.Optimizer, rates: list[torch.Tensor], lines: Lines
-                    ) -> Callable[..., None]:
-    def step(closure: Any = None) -> None:
-        if closure is not None:
-            raise CannotCapture("optimizer.step(closure)", why="a closure runs the model again",
-                                fix="call backward() first and step() without arguments")
-        before, lines.phase = lines.phase, "optimizer"
-        update(o, rates)
-        lines.phase = before
-    return step
-
-
-@contextmanager
-def _layer_names(models: Sequence[torch.nn.Module]) -> Iterator[Callable[[], str]]:
-    """The path of the innermost module that is running."""
-    stack: list[str] = []
-    hooks = []
-    for number, model in enumerate(models):
-        prefix = f"model{number}" if len(models) > 1 else ""
-        for path, module in model.named_modules():
-            name = ".".join(x for x in (prefix, path) if x)
-            hooks.append(module.register_forward_pre_hook(
-                lambda _m, _a, name=name: stack.append(name)))
-            hooks.append(module.register_forward_hook(
-                lambda _m, _a, _o: (stack.pop(), None)[1], always_call=True))
-    try:
-        yield lambda: stack[-1] if stack else ""
-    finally:
-        for hook in hooks:
-            hook.remove()
+_NO_BYTES = ("a tensor's bytes",
+             "while a step is captured it runs on stand-ins that have shapes but no numbers",
+             "clone() instead of deepcopy, and no numpy() in the step")
+_TORCH_SAYS = {
+    "convert all Tensors to FakeTensors": (
+        "a tensor that the step reaches by another road",
+        "it is neither an input nor in one of the models given",
+        "give it as an input, or its module in models=[...]; in a module of yours, "
+        "register_buffer"),
+    "Cannot access data pointer": _NO_BYTES,
+    ".numpy() is not supported for tensor subclasses": _NO_BYTES,
+}
 
 
 @contextmanager
@@ -229,17 +191,67 @@ def _readable_errors() -> Iterator[None]:
                                 "only the device will know",
                             where=str(user_line_of(e) or ""),
                             fix="torch.where, or decide outside the step") from e
+    except (AssertionError, RuntimeError) as e:
+        for said, (what, why, fix) in _TORCH_SAYS.items():
+            if said in str(e):
+                raise CannotCapture(what, why=why, where=str(user_line_of(e) or ""),
+                                    fix=fix) from e
+        raise
 
 
-def _strip(module: GraphModule) -> None:
+def _strip(module: GraphModule, gradients: int, batch: int) -> None:
     """Copies that mean nothing in a functional graph disappear; then dead code."""
     graph = module.graph
-    same = {torch.ops.aten.alias.default: 0, torch.ops.aten.clone.default: 0,
-            torch.ops.aten.detach.default: 0, torch.ops.aten.copy.default: 1,
-            torch.ops.aten.lift_fresh_copy.default: 0}
+    same = {_ATEN.alias.default: 0, _ATEN.clone.default: 0, _ATEN.detach.default: 0,
+            _ATEN.copy.default: 1, _ATEN.lift_fresh_copy.default: 0}
     for node in list(graph.nodes):
         if node.op == "call_function" and node.target in same:
-            node.replace_all_uses_with(node.args[same[node.target]])
+            source = node.args[same[node.target]]
+            with graph.inserting_before(node):
+                node.replace_all_uses_with(_as_copied(graph, node, source))
             graph.erase_node(node)
+    _clear(graph, gradients, batch)
     graph.eliminate_dead_code()
     module.recompile()
+
+
+def _clear(graph: Any, gradients: int, batch: int) -> None:
+    """Gradients that every call clears when it ends are zeros when it begins, and adding to zeros
+    is no addition. The graph no longer gives gradients afterwards."""
+    places = [n for n in graph.nodes if n.op == "placeholder"]
+    places = places[len(places) - batch - gradients:len(places) - batch]
+    (output,) = [n for n in graph.nodes if n.op == "output"]
+    *kept, left = output.args[0]
+    for place, after in zip(places, left, strict=True):
+        if after is None or _is_zeros(after):
+            with graph.inserting_after(place):
+                zeros = graph.call_function(_ATEN.full_like.default, (place, 0))
+            zeros.meta |= {k: v for k, v in place.meta.items() if k in ("val", "tensor_meta")}
+            place.replace_all_uses_with(zeros, delete_user_cb=lambda user, z=zeros: user is not z)
+    output.args = (tuple(kept),)
+    for node in list(graph.nodes):
+        if (node.target is _ATEN.add.Tensor and not node.kwargs and _is_zeros(node.args[0])
+                and node.args[0].args[0] in places):
+            node.replace_all_uses_with(node.args[1])
+            graph.erase_node(node)
+
+
+def _is_zeros(node: Any) -> bool:
+    return (isinstance(node, Node) and node.target in (_ATEN.full_like.default, _ATEN.zero.default)
+            and node.args[1:] in ((), (0,)))
+
+
+def _as_copied(graph: Any, node: Node, source: Any) -> Any:
+    """What `copy_` leaves: the source in the destination's type and shape."""
+    want, have = node.meta["val"], source.meta["val"]
+    if have.dtype != want.dtype:
+        source = _added(graph, node, _ATEN._to_copy.default, (source,), {"dtype": want.dtype})
+    if have.shape != want.shape:
+        source = _added(graph, node, _ATEN.expand.default, (source, list(want.shape)), {})
+    return source
+
+
+def _added(graph: Any, node: Node, target: Any, args: Any, kwargs: Any) -> Node:
+    new: Node = graph.call_function(target, args, kwargs)
+    new.meta |= {**node.meta, "val": node.meta["val"]}
+    return new

@@ -17,7 +17,7 @@ from handtorch.dtypes import dtype
 Attr = int | float | str | bool | tuple["Attr", ...]
 Shape = tuple[int, ...]
 
-ROLES = ("parameter", "buffer", "optimizer", "hyper")
+ROLES = ("parameter", "buffer", "optimizer", "hyper", "rng", "constant")
 PHASES = ("forward", "backward", "optimizer")
 
 

@@ -9,6 +9,7 @@ from handtorch.graph.node import Node, Value
 from handtorch.graph.ops import (
     conv,
     index,
+    losses,
     move,
     norm,
     optimizers,
@@ -21,7 +22,8 @@ from handtorch.graph.ops import (
 )
 from handtorch.graph.ops.op import Op, Types
 
-FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
+FAMILIES = (conv, index, losses, move, norm, optimizers, pointwise, pool, product, random, reduce,
+            rnn)
 OPS: dict[str, Op] = {op.name: op for family in FAMILIES for op in family.OPS}
 
 

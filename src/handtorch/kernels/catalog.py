@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from handtorch.kernels import (
+    bmm,
     conv,
     gemm,
     index,
+    losses,
     move,
     norm,
     optimizers,
     pointwise,
     pool,
     random,
+    reduce,
     rnn,
     roofline,
     simple,
@@ -21,7 +24,8 @@ from handtorch.kernels import (
 from handtorch.kernels.case import Case
 from handtorch.kernels.spec import Kernel
 
-_FAMILIES = (conv, gemm, index, move, norm, optimizers, pointwise, pool, random, rnn, roofline, simple)
+_FAMILIES = (bmm, conv, gemm, index, losses, move, norm, optimizers, pointwise, pool, random,
+             reduce, rnn, roofline, simple)
 KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
 
 

@@ -1,11 +1,123 @@
-"""Cases of the convolutions."""
+"""Cases of the convolutions: every kernel, for wide vectors, narrow ones and work-groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Any
 
-from handtorch.kernels.case import Case
+import numpy as np
+
+from handtorch.graph.device_spec import GENERIC
+from handtorch.graph.node import Value
+from handtorch.graph.step import Step
+from handtorch.kernels.case import Array, Case
+from handtorch.kernels.conv_launches import Conv, Launches, Pair
+
+_X, _W, _Y, _BIAS, _SCRATCH = range(5)
+_WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
+_NARROW = replace(GENERIC, name="narrow", kind="cpu", float_width=4)
+_ONE: Pair = (1, 1)
+
+
+def _conv(n: int, groups: int, inner: int, outer: int, x: Pair, kernel: Pair, stride: Pair = _ONE,
+          padding: Pair = (0, 0), dilation: Pair = _ONE) -> Conv:
+    y = [(s + 2 * p - d * (k - 1) - 1) // step + 1 for s, p, d, k, step in
+         zip(x, padding, dilation, kernel, stride, strict=True)]
+    return Conv(n, groups, inner, outer, x, (y[0], y[1]), kernel, stride, padding, dilation)
+
+
+_SHAPES = (
+    _conv(1, 1, 3, 5, (4, 5), (3, 3), padding=_ONE),
+    _conv(2, 1, 2, 17, (5, 4), (3, 2), (2, 1), _ONE, (1, 2)),
+    _conv(2, 2, 3, 4, (1, 9), (1, 3), (1, 2), (0, 1)),
+    _conv(2, 1, 5, 6, (2, 3), _ONE),
+    _conv(1, 1, 1, 66, (3, 3), (2, 2), (3, 2), _ONE),
+    _conv(1, 1, 1, 1, _ONE, _ONE),
+    _conv(2, 3, 1, 1, (3, 19), (3, 3), padding=_ONE),             # depthwise: rows of 16 and 3
+    _conv(1, 2, 2, 1, (5, 37), (3, 3), (2, 2), _ONE),
+    _conv(2, 2, 1, 3, (4, 7), (2, 3), (1, 3), (1, 2), (2, 1)),
+)
 
 
 def cases() -> Iterator[Case]:
-    yield from ()
+    for number, conv in enumerate(_SHAPES):
+        for spec in (_WIDE, _NARROW, GENERIC) if number < 3 else (_WIDE,):
+            yield from _cases(f"{spec.name} {number}", Launches(conv, spec, _scratch()))
+    launches = Launches(_SHAPES[0], _WIDE, _scratch())
+    yield _sliding("conv relu", launches.forward, _X, _Y, launches.conv, relu=True)
+    launches = Launches(_SHAPES[6], _WIDE, _scratch())
+    yield _sliding("conv few relu", launches.forward, _X, _Y, launches.conv, relu=True)
+
+
+def _scratch() -> Callable[[tuple[int, ...]], Value]:
+    fresh = count(_SCRATCH)
+    return lambda shape: Value(next(fresh), tuple(shape))
+
+
+def _cases(name: str, launches: Launches) -> Iterator[Case]:
+    conv = launches.conv
+    yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv)
+    yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv)
+    given = {i: a for i, a in _arrays(conv).items() if i in (_X, _Y)}
+    values = {i: Value(i, a.shape) for i, a in _arrays(conv).items()}
+    steps = launches.grad_weight(values[_Y], values[_X], values[_W])
+    yield Case(f"conv grad_weight {name}", steps, given, {_W: _grad_weight(conv, given)})
+
+
+def _sliding(name: str, launch: Callable[..., tuple[Step, ...]], source: int, out: int, conv: Conv,
+             relu: bool = False) -> Case:
+    """The forward (from x to y) or the gradient of x (from y to x), with a bias."""
+    arrays = _arrays(conv)
+    channels = arrays[out].shape[1]
+    arrays[_BIAS] = np.linspace(-1, 1, channels).astype("f4")
+    values = {i: Value(i, a.shape) for i, a in arrays.items()}
+    steps = launch(values[source], values[_W], values[out], values[_BIAS], relu=relu)
+    want = _forward(conv, arrays) if out == _Y else _grad_input(conv, arrays)
+    want = want + arrays[_BIAS].astype("f8")[:, None, None]
+    given = {i: a for i, a in arrays.items() if i != out}
+    return Case(name, steps, given, {out: np.maximum(want, 0) if relu else want})
+
+
+def _arrays(c: Conv) -> dict[int, Array]:
+    rng = np.random.default_rng(c.inner + c.outer)
+    shapes = {_X: (c.n, c.groups * c.inner, *c.x), _Y: (c.n, c.groups * c.outer, *c.y),
+              _W: (c.groups * c.outer, c.inner, *c.kernel)}
+    return {i: rng.normal(size=s).astype("f4") for i, s in shapes.items()}
+
+
+Place = tuple[Any, ...]
+
+
+def _meetings(c: Conv) -> Iterator[tuple[Place, Place, Place]]:
+    """Which element of w meets which of x and of y, for all images at once."""
+    every = slice(None)
+    for o, i, kh, kw in np.ndindex(c.groups * c.outer, c.inner, *c.kernel):
+        for oh, ow in np.ndindex(*c.y):
+            h = oh * c.stride[0] - c.padding[0] + kh * c.dilation[0]
+            w = ow * c.stride[1] - c.padding[1] + kw * c.dilation[1]
+            if 0 <= h < c.x[0] and 0 <= w < c.x[1]:
+                channel = o // c.outer * c.inner + i
+                yield (o, i, kh, kw), (every, channel, h, w), (every, o, oh, ow)
+
+
+def _forward(conv: Conv, arrays: dict[int, Array]) -> Array:
+    y = np.zeros(arrays[_Y].shape)
+    for at_w, at_x, at_y in _meetings(conv):
+        y[at_y] += arrays[_W][at_w].astype("f8") * arrays[_X][at_x]
+    return y
+
+
+def _grad_input(conv: Conv, arrays: dict[int, Array]) -> Array:
+    dx = np.zeros(arrays[_X].shape)
+    for at_w, at_x, at_y in _meetings(conv):
+        dx[at_x] += arrays[_W][at_w].astype("f8") * arrays[_Y][at_y]
+    return dx
+
+
+def _grad_weight(conv: Conv, arrays: dict[int, Array]) -> Array:
+    dw = np.zeros((conv.groups * conv.outer, conv.inner, *conv.kernel))
+    for at_w, at_x, at_y in _meetings(conv):
+        dw[at_w] += arrays[_X][at_x].astype("f8") @ arrays[_Y][at_y]
+    return dw

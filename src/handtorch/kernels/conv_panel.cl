@@ -34,18 +34,17 @@
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
 #define MULTIPLY(r) { const FLOATS a = *p##r; p##r += s##r; EACH_COL(NV, ADD, r) }
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
-#define STORE_ROW(r) { \
-    const int oh = i##r * OUT_STEP_H + class_h, ow = j##r * OUT_STEP_W + class_w; \
-    if (tile + r < pixels && oh < OUT_H && ow < OUT_W) { \
-        __global float *to = y + y_at + ((n##r * GROUPS + group) * OUTER + first) * size \
-                             + (size_t)oh * OUT_W + ow; \
-        EACH_COL(NV, KEEP, r) \
-        for (size_t l = 0; l < used; ++l) { \
-            float s = lanes[l]; \
-            ADD_BIAS APPLY \
-            to[l * size] = s; \
-        } } }
-#define KEEP(r, v) STORE_V(c##r##_##v, v, lanes);
+#define PLACE(r) \
+    const int y##r = i##r * OUT_STEP_H + class_h, z##r = j##r * OUT_STEP_W + class_w; \
+    const int own##r = tile + r < pixels && y##r < OUT_H && z##r < OUT_W; \
+    __global float *to##r = y + y_at + ((n##r * GROUPS + group) * OUTER + first) * size \
+                            + (own##r ? (size_t)y##r * OUT_W + z##r : 0); \
+    EACH_COL(NV, KEEP, r)
+#define KEEP(r, v) STORE_V(c##r##_##v, v, lanes + r * W);
+#define STORE(r) if (own##r) { \
+        float s = lanes[r * W + l]; \
+        ADD_BIAS APPLY \
+        to##r[l * size] = s; }
 #if BIAS
 #define ADD_BIAS s += bias[bias_at + group * OUTER + first + l];
 #else
@@ -94,6 +93,7 @@ void conv_panel(__global const float *x, const uint x_at, __global const float *
             }
         }
     }
-    float lanes[W];
-    EACH_ROW(R, STORE_ROW)
+    float lanes[R * W];
+    EACH_ROW(R, PLACE)
+    for (size_t l = 0; l < used; ++l) { EACH_ROW(R, STORE) }    // neighbouring pixels in one go
 }

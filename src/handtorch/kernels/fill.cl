@@ -1,8 +1,13 @@
-// fill: y = BITS everywhere     y: TYPE [COUNT], an integer of the element's size.
+// fill: y = BITS everywhere     y: TYPE [COUNT], an integer of BYTES.
 // Item = 16 elements. Local memory: none. WG: GROUP.
-#ifndef TYPE
-#define TYPE uint
+#ifndef BYTES
+#define BYTES 4
 #define GROUP 16
+#endif
+#if BYTES == 1
+#define TYPE uchar
+#else
+#define TYPE uint
 #endif
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void fill(__global TYPE *y, const uint y_at, const uint COUNT, const uint BITS) {

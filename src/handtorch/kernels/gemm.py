@@ -70,8 +70,9 @@ def _forms(ta: bool, tb: bool) -> tuple[Form, ...]:
 def _form(tuning: Tuning, m: int, b: Value, ta: bool, tb: bool) -> Form:
     """Pack where enough rows share the packed B, and B does not stay in the cache as it is."""
     unpacked, *_ = _forms(ta, tb)
-    fits = not tb and b.nbytes < tuning.pack_bytes
-    return unpacked if fits or m < tuning.pack_rows else "packed"
+    if not tb and b.nbytes < tuning.pack_bytes:
+        return unpacked
+    return unpacked if m < (tuning.pack_rows_turned if tb else tuning.pack_rows) else "packed"
 
 
 def _turned(value: Value, transposed: bool) -> tuple[int, int]:

@@ -45,6 +45,7 @@ class Tuning:
     kinds: tuple[str, ...]
     float_width: int
     pack_rows: int
+    pack_rows_turned: int
     pack_bytes: int
     pack: Mapping[str, int]                 # macros of pack_b
     tiles: tuple[Tile, ...]
@@ -59,7 +60,7 @@ def table() -> tuple[Tuning, ...]:
 
 def _tuning(entry: dict[str, Any]) -> Tuning:
     return Tuning(tuple(entry["kinds"]), entry["float_width"], entry["pack_rows"],
-                  entry["pack_bytes"], MappingProxyType(entry["pack"]),
+                  entry["pack_rows_turned"], entry["pack_bytes"], MappingProxyType(entry["pack"]),
                   tuple(map(_tile, entry["tiles"])), tuple(map(_tile, entry["dots"])))
 
 

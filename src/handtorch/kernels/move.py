@@ -1,8 +1,8 @@
-"""Moving data: one strided copy serves transposes, slices, padding, concatenation; and constants."""
+"""Moving data: one strided copy serves transposes, slices, padding, joins; and constants."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -11,13 +11,12 @@ import numpy as np
 from handtorch.dtypes import dtype
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
+from handtorch.kernels.case import Array, Case
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
 MOST_AXES = 6
 SMALL_GROUP, LARGE_GROUP = 16, 256
 MANY_ITEMS = 32 * LARGE_GROUP           # fewer items share the work better in small groups
-_TILE = 16                              # a cache line of floats on each side of a transpose
-_BITS = {1: "uchar", 4: "uint"}
 
 
 @dataclass(frozen=True)
@@ -58,17 +57,13 @@ _MOVE_SCALARS = {
     **{f"D{i}": "uint" for i in range(MOST_AXES - 1)},
     **{f"{side}{i}": "int" for side in "XY" for i in range(MOST_AXES)}}
 MOVE = Kernel("move", ("r", "w"), _items, _MOVE_SCALARS,
-              {"TYPE": "uint", "V": 4, "T": 1, "UNIT": 1, "GROUP": SMALL_GROUP})
+              {"BYTES": 4, "AXES": MOST_AXES, "V": 4, "T": 1, "FORM": 1,
+               "GROUP": SMALL_GROUP})
 FILL = Kernel("fill", ("w",), _items, {"COUNT": "uint", "BITS": "uint"},
-              {"TYPE": "uint", "GROUP": SMALL_GROUP})
+              {"BYTES": 4, "GROUP": SMALL_GROUP})
 ARANGE = Kernel("arange", ("w",), _items, {"COUNT": "int", "START": "int", "STEP": "int"},
                 {"GROUP": SMALL_GROUP})
 KERNELS = (MOVE, FILL, ARANGE)
-
-
-def bits_type(value: Value) -> str:
-    """The unsigned integer of OpenCL C that is as large as an element."""
-    return _BITS[dtype(value.dtype).size_bytes]
 
 
 def _group(items: int) -> int:
@@ -82,8 +77,8 @@ def move_step(x: Value, y: Value, axes: Sequence[Axis], *, x_from: int = 0, y_fr
     `axes` are in the order of y, the last one the densest; at most MOST_AXES after `collapsed`."""
     order = _inner_first(collapsed(axes))
     assert len(order) <= MOST_AXES, f"{x} to {y}: {order}"
-    unit = order[0].x == 1 and order[0].y == 1
-    width, rows = _tile(order, unit)
+    used = len(order) if len(order) <= 3 else MOST_AXES     # few distinct kernels to compile
+    form, width, rows = _form(order)
     order += [Axis(1, 0, 0)] * (MOST_AXES - len(order))
     c0, c1 = ceil_div(order[0].count, width), ceil_div(order[1].count, rows)
     items = c0 * c1 * prod(a.count for a in order[2:])
@@ -91,8 +86,8 @@ def move_step(x: Value, y: Value, axes: Sequence[Axis], *, x_from: int = 0, y_fr
              **{f"D{i}": a.count for i, a in enumerate(order[:-1])},
              **{f"X{i}": a.x for i, a in enumerate(order)},
              **{f"Y{i}": a.y for i, a in enumerate(order)}}
-    defines = {"TYPE": bits_type(x), "V": width, "T": rows, "UNIT": int(unit),
-               "GROUP": _group(items) if unit else 1}
+    defines = {"BYTES": dtype(x.dtype).size_bytes, "AXES": used, "V": width, "T": rows,
+               "FORM": form, "GROUP": _group(items) if form == 1 else 1}
     return MOVE.step((x, y), sizes, defines, node=node)
 
 
@@ -108,14 +103,15 @@ def _inner_first(axes: list[Axis]) -> list[Axis]:
     return [first, *rest]
 
 
-def _tile(order: Sequence[Axis], unit: bool) -> tuple[int, int]:
-    """What an item moves: a vector, or a tile that uses every cache line it touches in full."""
-    run = order[0].count
-    if not unit:
-        return _TILE, _TILE
-    if run % 16 == 0 or run >= 64:
-        return 16, 1
-    return (4, 1) if run >= 4 else (1, 1)
+def _form(order: Sequence[Axis]) -> tuple[int, int, int]:
+    """(form, V, T): vectors where both sides run along axis 0, else tiles of 16 x 16."""
+    first = order[0]
+    if (first.x, first.y) == (1, 1):
+        if first.count % 16 == 0 or first.count >= 64:
+            return 1, 16, 1
+        return 1, 4 if first.count >= 4 else 1, 1
+    turned = len(order) > 1 and order[1].x == 1 and first.y == 1
+    return 2 if turned else 0, 16, 16
 
 
 def fill_step(y: Value, value: float, *, node: int = 0) -> Step:
@@ -124,7 +120,7 @@ def fill_step(y: Value, value: float, *, node: int = 0) -> Step:
     bits = int(np.asarray(value).astype(kind.numpy).view(f"u{kind.size_bytes}"))
     items = ceil_div(y.size, 16)
     return FILL.step((y,), {"ITEMS": items, "COUNT": y.size, "BITS": bits},
-                     {"TYPE": bits_type(y), "GROUP": _group(items)}, node=node)
+                     {"BYTES": kind.size_bytes, "GROUP": _group(items)}, node=node)
 
 
 def arange_step(y: Value, start: int, step: int, *, node: int = 0) -> Step:
@@ -135,9 +131,10 @@ def arange_step(y: Value, start: int, step: int, *, node: int = 0) -> Step:
 def cases() -> Iterator[Case]:
     """Every form of the copy at sizes around its tile, and the constants."""
     rng = np.random.default_rng(3)
-    for shape, order in (((5, 33), (1, 0)), ((2, 17, 16), (2, 1, 0)), ((3, 4, 19), (1, 0, 2)),
-                         ((2, 3, 2, 3, 2, 3), (4, 2, 0, 5, 3, 1)), ((1, 1), (1, 0))):
-        yield _moved(f"move order {order}", rng.normal(size=shape).astype("f4"), order)
+    for shape, order in (((5, 33), (1, 0)), ((35, 17), (1, 0)), ((1, 1), (1, 0)),
+                         ((2, 17, 16), (2, 1, 0)), ((3, 4, 2, 5), (2, 1, 0, 3)),
+                         ((3, 4, 19), (1, 0, 2)), ((2, 3, 2, 3, 2, 3), (4, 2, 0, 5, 3, 1))):
+        yield _moved(f"move {shape} order {order}", rng.normal(size=shape).astype("f4"), order)
     for shape in ((7, 3), (70, 66)):
         yield _moved(f"move bool {shape}", rng.normal(size=shape) > 0, (1, 0))
     x = rng.normal(size=(4, 21)).astype("f4")

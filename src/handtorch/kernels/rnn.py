@@ -78,9 +78,10 @@ def _forward(layer: Layer, gx: Array, u: Array, h: Array, c: Array, bias: Array
     return y, gates, cells
 
 
-def _backward(layer: Layer, u: Array, y: Array, gates: Array, cells: Array, h0: Array, c0: Array,
-              dy: Array, dh: Array, dc: Array) -> tuple[Array, ...]:
+def _backward(layer: Layer, u: Array, saved: Mapping[str, Array], h0: Array, c0: Array, dy: Array,
+              dh: Array, dc: Array) -> tuple[Array, ...]:
     """dg, dq, the h before each step, dh0, dc0; time first."""
+    y, gates, cells = saved["y"], saved["gates"], saved["cells"]
     shape = (layer.time, layer.batch, GATES[layer.cell] * layer.hidden)
     dg, dq, before = np.zeros(shape), np.zeros(shape), np.zeros(y.shape)
     order = _order(layer)
@@ -132,8 +133,7 @@ def _case(name: str, layer: Layer, choice: Choice, *, states: bool = True, save:
         made["cells"] = d.blank((2, b, h))
     places = [made[n] for n in ("y", "hn", "cn", "cells", "gates") if n in made]
     reads = [gx, packed, *([bias_v] if bias_v else []), *start.values()]
-    steps = loop_steps(FORWARD, layer, choice, [*((v, "r") for v in reads),
-                                                *((v, "w") for v in places)],
+    steps = loop_steps(FORWARD, layer, choice, reads, places,
                        {"SAVE": int(save), "STATES": int(states), "BIAS": int(bias_v is not None)},
                        node=0, flops=0)
     yield Case(f"rnn_forward {name}", (pack, *steps), d.given,
@@ -158,16 +158,15 @@ def _backward_case(name: str, layer: Layer, choice: Choice, u: Array, saved: Map
     grads = {n: d.normal(*shapes[n]) for n in there}
     dy, dh, dc = (d.exact(grads[n]) if n in grads else np.zeros(shapes[n]) for n in shapes)
     dg, dq, before, dh0, dc0 = _backward(
-        layer, u, *(_time_first(layer, saved[n]) for n in ("y", "gates", "cells")), h0, c0,
+        layer, u, {n: _time_first(layer, a) for n, a in saved.items()}, h0, c0,
         _time_first(layer, dy), dh, dc)
     outs = [_time_first(layer, dg), *([_time_first(layer, dq)] if cell == "gru" else []),
             _time_first(layer, before), *((dh0, dc0)[:1 + lstm] if states else ())]
     packed, pack = pack_steps(layer, weight, True, choice, node=0, scratch=d.blank)
     carry = [d.blank((2, b, h))] if gated else []
     places = [d.blank(a.shape) for a in outs]
-    steps = loop_steps(BACKWARD, layer, choice,
-                       [*((v, "r") for v in (packed, *reads, *grads.values())),
-                        *((v, "rw") for v in carry), *((v, "w") for v in places)],
+    steps = loop_steps(BACKWARD, layer, choice, (packed, *reads, *grads.values()),
+                       (*carry, *places),
                        {"STATES": int(states), **{n.upper(): int(n in grads) for n in shapes}},
                        node=0, flops=0)
     return Case(name, (pack, *steps), d.given,
@@ -175,15 +174,17 @@ def _backward_case(name: str, layer: Layer, choice: Choice, u: Array, saved: Map
 
 
 def cases() -> Iterator[Case]:
+    """Each cell once with everything; the other edges and ways to run on one cell each."""
     for cell in GATES:
         yield from _case(f"{cell} 5 units", Layer(cell, 3, 3, 5, reverse=True),
                          Choice(2, 4, 1, False))
+    for cell in ("gru", "lstm"):
         yield from _case(f"{cell} plain", Layer(cell, 1, 2, 16, batch_first=True),
                          Choice(1, 16, 1, False), states=False, bias=False, given="dy")
-        yield from _case(f"{cell} shared", Layer(cell, 3, 3, 9, True, True),
-                         Choice(2, 2, 4, False), given="dh")
-        yield from _case(f"{cell} stepped", Layer(cell, 5, 2, 7), Choice(4, 4, 2, True))
-        yield from _case(f"{cell} one", Layer(cell, 1, 1, 1), Choice(1, 1, 1, False),
-                         given="dh dc", states=False)
-        yield from _case(f"{cell} not saved", Layer(cell, 2, 4, 17, True), Choice(2, 16, 1, False),
-                         save=False)
+    yield from _case("lstm shared", Layer("lstm", 3, 3, 9, True, True), Choice(2, 2, 4, False),
+                     given="dh")
+    yield from _case("gru stepped", Layer("gru", 5, 2, 7), Choice(4, 4, 2, True))
+    yield from _case("tanh one", Layer("tanh", 1, 1, 1), Choice(1, 1, 1, False), given="dh",
+                     states=False)
+    yield from _case("lstm not saved", Layer("lstm", 2, 4, 17, True), Choice(2, 16, 1, False),
+                     save=False)

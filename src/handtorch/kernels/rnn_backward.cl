@@ -167,11 +167,13 @@ void rnn_backward(__global const float *P, const uint P_at, __global const float
                   const int BATCH, const int H, const int TIME, const int S0, const int S1,
                   const int START, const int STEP, const int B_STEP) {
     const size_t h = H, step = STEP;             // a negative STEP wraps around, and back when added
+    const size_t whole = h / V, blocks = (h + V - 1) / V;
     EACH_ROW(R, ROW)
     for (int s = S0; s < S1; ++s) {
         const size_t now = START + s * step;
         const int depth = s ? H : 0, last = s == TIME - 1;
-        for (size_t block = get_global_id(1); block * V < h; block += get_global_size(1)) {
+        for (size_t own = get_global_id(1); own < whole; own += get_global_size(1))
+        for (size_t block = own; block < (own + 1 < whole ? own + 1 : blocks); ++block) {
             const size_t u = min(block * V, h - V);
             __global const float *w = P + P_at + block * h * GATES * V;
             EACH_ROW(R, START_ROW)

@@ -8,8 +8,8 @@
 // GRU r z n q, all activated. Row of step s, sequence b: START + s STEP + b B_STEP, so a reversed
 // direction is a negative STEP, and either of time and batch may come first.
 // Item = blocks of V units of R sequences; steps S0 to S1. The last block is moved left until it ends at
-// H and does some units again; sequences beyond BATCH repeat the last one: always the same numbers, from
-// the step before, so nothing is read that was overwritten. V must be <= H. Aliasing: none.
+// H and does some units again, and belongs to the item of the block before; sequences beyond BATCH repeat
+// the last one. Both give the same numbers again, from the step before. V must be <= H. Aliasing: none.
 // Local memory: none. WG: 1 x WG. Several groups may share a row only if S1 = S0 + 1.
 #ifndef CELL
 #define CELL 3
@@ -123,11 +123,13 @@ void rnn_forward(__global const float *gx, const uint gx_at, __global const floa
                  const int START, const int STEP, const int B_STEP) {
     const size_t h = H, step = STEP;             // a negative STEP wraps around, and back when added
     __global float *y = y0 + y_at;
+    const size_t whole = h / V, blocks = (h + V - 1) / V;
     EACH_ROW(R, ROW)
     for (int s = S0; s < S1; ++s) {
         const size_t now = START + s * step;
         const int depth = STATES || s ? H : 0;   // without a given state the first step has no U h
-        for (size_t block = get_global_id(1); block * V < h; block += get_global_size(1)) {
+        for (size_t own = get_global_id(1); own < whole; own += get_global_size(1))
+        for (size_t block = own; block < (own + 1 < whole ? own + 1 : blocks); ++block) {
             const size_t u = min(block * V, h - V);
             __global const float *w = P + P_at + block * h * GATES * V;
             EACH_ROW(R, START_ROW)

@@ -109,7 +109,7 @@ def choose(layer: Layer, spec: DeviceSpec) -> Choice:
     while width * 2 <= min(tuning.width, layer.hidden):
         width *= 2
     group = 1
-    while group * 2 <= min(tuning.group, ceil_div(layer.hidden, width), spec.max_work_group):
+    while group * 2 <= min(tuning.group, layer.hidden // width, spec.max_work_group):
         group *= 2
 
     def cost(rows: int) -> float:
@@ -128,23 +128,25 @@ def pack_steps(layer: Layer, u: Value, back: bool, choice: Choice, *, node: int,
                              {"GATES": gates, "V": width, "BACK": int(back)}, node=node)
 
 
-def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, operands: Sequence[tuple[Value, str]],
-               defines: Mapping[str, int], *, node: int, flops: int) -> tuple[Step, ...]:
+def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, reads: Sequence[Value],
+               writes: Sequence[Value], defines: Mapping[str, int], *, node: int, flops: int
+               ) -> tuple[Step, ...]:
     """The launches of FORWARD or BACKWARD over all time steps: one, or one for each step.
 
-    `operands` are in the kernel's order, each with its access."""
+    The operands, `reads` then `writes`, are in the kernel's order."""
     back = kernel is BACKWARD
     steps = layer.time + (defines["STATES"] if back else 0)
-    blocks = ceil_div(layer.hidden, choice.width)
-    across = ceil_div(blocks, choice.group) * choice.group if choice.stepped else choice.group
+    blocks = layer.hidden // choice.width if choice.stepped else 1
+    across = ceil_div(blocks, choice.group) * choice.group
     macros = {**defines, "CELL": _CELLS[layer.cell], "R": choice.rows, "V": choice.width,
               "WG": choice.group}
     sizes = {"BATCH": layer.batch, "H": layer.hidden, "TIME": layer.time, "ACROSS": across,
              **layer.rows(back)}
     runs = [(s, s + 1) for s in range(steps)] if choice.stepped else [(0, steps)]
-    values, access = [v for v, _ in operands], [a for _, a in operands]
-    made = (kernel.step(values, {**sizes, "S0": first, "S1": last}, macros, node=node,
-                        access=access, flops=flops // len(runs)) for first, last in runs)
+    # What the first launch begins the next ones go on with.
+    made = (kernel.step((*reads, *writes), {**sizes, "S0": first, "S1": last}, macros, node=node,
+                        access=["r"] * len(reads) + ["rw" if first else "w"] * len(writes),
+                        flops=flops // len(runs)) for first, last in runs)
     return tuple(replace(s, bytes=s.bytes // len(runs)) for s in made)
 
 

@@ -37,8 +37,11 @@
 #define vload1(o, p) ((p)[o])
 #define vstore1(v, o, p) ((p)[o] = (v))
 #define VEC(type, width) HT_CAT(type, width)
-#define VLOAD(width) HT_CAT(vload, width)
-#define VSTORE(width) HT_CAT(vstore, width)
+// Pasted at once: PoCL has a macro `vload` of its own.
+#define HT_VLOAD(width) vload##width
+#define HT_VSTORE(width) vstore##width
+#define VLOAD(width) HT_VLOAD(width)
+#define VSTORE(width) HT_VSTORE(width)
 // LANE_SUM16(v), LANE_MAX16(v): across the lanes of a float16, in pairs. Lane by lane, not .lo + .hi:
 // Oclgrind 21.10 takes lanes 8 to 15 of a swizzle for uninitialised, or crashes.
 #define HT_ADD(a, b) ((a) + (b))

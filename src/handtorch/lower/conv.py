@@ -11,18 +11,16 @@ from handtorch.lower.registry import Target, lowers
 
 @lowers("conv")
 def conv(node: Node, target: Target) -> Lowered:
-    x, w, *bias = node.inputs
-    (y,) = node.outputs
-    launches = _launches(node, target, x, y, w)
-    return Lowered(launches.forward(x, w, y, *bias, relu="relu" in node.words("epilogue")))
+    (x, w, *bias), (y,) = node.inputs, node.outputs
+    relu = "relu" in node.words("epilogue")
+    return Lowered(_launches(node, target, x, y, w).forward(x, w, y, *bias, relu=relu))
 
 
 @lowers("conv_grad_input")
 def conv_grad_input(node: Node, target: Target) -> Lowered:
-    dy, w, *bias = node.inputs
-    (dx,) = node.outputs
-    launches = _launches(node, target, dx, dy, w)
-    return Lowered(launches.grad_input(dy, w, dx, *bias, relu="relu" in node.words("epilogue")))
+    (dy, w, *bias), (dx,) = node.inputs, node.outputs
+    relu = "relu" in node.words("epilogue")
+    return Lowered(_launches(node, target, dx, dy, w).grad_input(dy, w, dx, *bias, relu=relu))
 
 
 @lowers("conv_grad_weight")

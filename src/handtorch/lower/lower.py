@@ -5,6 +5,7 @@ from __future__ import annotations
 from handtorch.lower import (
     conv,
     index,
+    losses,
     move,
     norm,
     optimizers,
@@ -17,6 +18,7 @@ from handtorch.lower import (
 )
 from handtorch.lower.registry import LOWERINGS, lower_graph
 
-FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
+FAMILIES = (conv, index, losses, move, norm, optimizers, pointwise, pool, product, random, reduce,
+            rnn)
 
 __all__ = ["FAMILIES", "LOWERINGS", "lower_graph"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handtorch.graph.node import Node
 from handtorch.graph.step import Lowered
+from handtorch.kernels.bmm import bmm_steps
 from handtorch.kernels.gemm import matmul_steps
 from handtorch.lower.registry import Target, lowers
 
@@ -19,3 +20,12 @@ def matmul(node: Node, target: Target) -> Lowered:
         a, b, node.outputs[0], ta=node.flag("ta"), tb=node.flag("tb"), bias=bias,
         relu="relu" in does, mask=mask, spec=target.spec, node=target.node,
         new_value=target.scratch))
+
+
+@lowers("bmm")
+def bmm(node: Node, target: Target) -> Lowered:
+    (a, b), (c,) = node.inputs, node.outputs
+    if not c.size:
+        return Lowered(())
+    return Lowered(bmm_steps(a, b, c, ta=node.flag("ta"), tb=node.flag("tb"), spec=target.spec,
+                             node=target.node, new_value=target.scratch))

@@ -1,31 +1,40 @@
-"""Sums, softmax and the losses that are sums over rows."""
+"""Reductions, scans and softmax."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
-from handtorch.graph.node import Node, Value
+from handtorch.graph.node import Node
+from handtorch.graph.ops.reduce import axis_sizes
 from handtorch.graph.step import Lowered, Step
-from handtorch.kernels import simple
+from handtorch.kernels.reduce import (
+    arg_steps,
+    fold_steps,
+    scan_step,
+    softmax_grad_step,
+    softmax_step,
+)
 from handtorch.lower.registry import Target, cannot_lower, lowers
 
 
-@lowers("sum")
-def sum_(node: Node, target: Target) -> Lowered:
-    """One launch for each run of neighbouring axes, from the last to the first."""
+@lowers("sum", "prod", "amax", "amin", "any")
+def reduction(node: Node, target: Target) -> Lowered:
+    """One or two launches for each run of neighbouring axes, from the last to the first."""
     (x,), (y,) = node.inputs, node.outputs
     runs = _runs(node.numbers("axes"))
     if not runs:
-        raise cannot_lower(node, "no axis to sum over", fix="leave the sum out")
+        raise cannot_lower(node, "no axis to reduce", fix="leave the reduction out")
     steps: list[Step] = []
     shape = list(x.shape)
     for number, (first, last) in enumerate(reversed(runs)):
-        left = number + 1 < len(runs)
-        outer, inner = prod(shape[:first]), prod(shape[last + 1:])
-        reduce = prod(shape[first:last + 1])
+        is_last = number + 1 == len(runs)
+        sizes = (prod(shape[:first]), prod(shape[first:last + 1]), prod(shape[last + 1:]))
         shape[first:last + 1] = [1] * (last + 1 - first)
-        out = target.scratch(tuple(shape)) if left else y
-        steps.append(_sum_step(x, out, outer, reduce, inner, target))
+        out = y if is_last else replace(target.scratch(tuple(shape)), dtype=x.dtype)
+        steps += fold_steps(x, out, sizes, node.op, scratch=target.scratch, node=target.node,
+                            of=str(node.attrs.get("of", "")) if number == 0 else "",
+                            scale=node.number("scale", 1.0) if is_last else 1.0)
         x = out
     return Lowered(tuple(steps))
 
@@ -40,74 +49,33 @@ def _runs(axes: tuple[int, ...]) -> list[tuple[int, int]]:
     return runs
 
 
-def _sum_step(x: Value, y: Value, outer: int, reduce: int, inner: int, target: Target) -> Step:
-    if inner == 1:
-        sizes = {"OUTER": outer, "REDUCE": reduce, "SCALE": 1.0}
-        return simple.SUM_ROW.step((x, y), sizes, node=target.node, flops=outer * reduce)
-    sizes = {"OUTER": outer, "REDUCE": reduce, "INNER": inner}
-    return simple.SUM_AXIS.step((x, y), sizes, node=target.node, flops=outer * reduce * inner)
+@lowers("max_index", "min_index")
+def arg(node: Node, target: Target) -> Lowered:
+    (x,), (best, where) = node.inputs, node.outputs
+    runs = _runs(node.numbers("axes"))
+    if len(runs) != 1:
+        raise cannot_lower(node, "an index needs one run of axes", fix="reshape before")
+    ((first, last),) = runs
+    sizes = (prod(x.shape[:first]), prod(x.shape[first:last + 1]), prod(x.shape[last + 1:]))
+    return Lowered(tuple(arg_steps(x, best, where, sizes, largest=node.op == "max_index",
+                                   scratch=target.scratch, node=target.node)))
 
 
-def _rows(x: Value) -> dict[str, int]:
-    return {"ROWS": prod(x.shape[:-1]), "COLUMNS": x.shape[-1]}
+@lowers("cumsum", "cumprod")
+def scan(node: Node, target: Target) -> Lowered:
+    return Lowered((scan_step(*node.inputs, *node.outputs, axis_sizes(node),
+                              product=node.op == "cumprod", node=target.node),))
 
 
 @lowers("softmax", "log_softmax")
 def softmax(node: Node, target: Target) -> Lowered:
-    step = simple.SOFTMAX_ROW.step((*node.inputs, *node.outputs), _rows(node.inputs[0]),
-                                   {"LOG": int(node.op == "log_softmax")}, node=target.node,
-                                   flops=target.flops)
-    return Lowered((step,))
+    return Lowered((softmax_step(*node.inputs, *node.outputs, axis_sizes(node),
+                                 log=node.op == "log_softmax", node=target.node,
+                                 flops=target.flops),))
 
 
-@lowers("log_softmax_grad")
-def log_softmax_grad(node: Node, target: Target) -> Lowered:
-    step = simple.LOG_SOFTMAX_GRAD.step((*node.inputs, *node.outputs), _rows(node.inputs[0]),
-                                        node=target.node, flops=target.flops)
-    return Lowered((step,))
-
-
-def _count(node: Node, labels: Value, target: Target) -> tuple[Value, Step]:
-    """1 / (number of rows that count), or 1 for a sum, in a scratch value."""
-    share = target.scratch((1,))
-    sizes = {"ROWS": labels.size, "IGNORE": int(node.number("ignore"))}
-    mean = {"MEAN": int(node.attrs["reduction"] == "mean")}
-    return share, simple.COUNT_TARGETS.step((labels, share), sizes, mean, node=target.node)
-
-
-def _total(rows: Value, share: Value, out: Value, target: Target) -> Step:
-    return simple.WEIGHTED_SUM.step((rows, share, out), {"COUNT": rows.size}, node=target.node,
-                                    flops=rows.size)
-
-
-@lowers("nll_loss")
-def nll_loss(node: Node, target: Target) -> Lowered:
-    logp, labels = node.inputs
-    share, count = _count(node, labels, target)
-    rows = target.scratch(labels.shape)
-    sizes = {**_rows(logp), "IGNORE": int(node.number("ignore"))}
-    pick = simple.NLL_ROWS.step((logp, labels, rows), sizes, node=target.node)
-    return Lowered((count, pick, _total(rows, share, node.outputs[0], target)))
-
-
-@lowers("nll_loss_grad")
-def nll_loss_grad(node: Node, target: Target) -> Lowered:
-    grad, labels = node.inputs
-    (dx,) = node.outputs
-    share, count = _count(node, labels, target)
-    sizes = {**_rows(dx), "IGNORE": int(node.number("ignore"))}
-    step = simple.NLL_GRAD.step((grad, labels, share, dx), sizes, node=target.node)
-    return Lowered((count, step))
-
-
-@lowers("cross_entropy")
-def cross_entropy(node: Node, target: Target) -> Lowered:
-    """Count the rows that count, losses and gradient of each row, then their mean or sum."""
-    logits, labels = node.inputs
-    loss, dx = node.outputs
-    share, count = _count(node, labels, target)
-    rows = target.scratch(labels.shape)
-    sizes = {**_rows(logits), "IGNORE": int(node.number("ignore"))}
-    step = simple.CROSS_ENTROPY.step((logits, labels, share, rows, dx), sizes, node=target.node,
-                                     flops=target.flops)
-    return Lowered((count, step, _total(rows, share, loss, target)))
+@lowers("softmax_grad", "log_softmax_grad")
+def softmax_grad(node: Node, target: Target) -> Lowered:
+    return Lowered((softmax_grad_step(*node.inputs, *node.outputs, axis_sizes(node),
+                                      log=node.op == "log_softmax_grad", node=target.node,
+                                      flops=target.flops),))

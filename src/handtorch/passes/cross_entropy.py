@@ -9,9 +9,10 @@ from handtorch.passes.rewrite import makers, rebuilt
 
 
 def fuse_cross_entropy(graph: Graph) -> Graph:
-    """Afterwards a loss whose own gradient is 1 is one `cross_entropy` node.
+    """Afterwards a loss of [rows, classes] whose own gradient is 1 is one `cross_entropy` node.
 
-    A loss that is scaled or added to another keeps its parts."""
+    A loss that is scaled, added to another or weighted by class keeps its parts, and so does one
+    of images or one without a mean or a sum."""
     made, fresh = makers(graph), graph.next_id()
     nodes, instead = list(graph.nodes), dict[int, Value]()
     for grad in graph.nodes:
@@ -36,11 +37,16 @@ def _group(grad: Node, made: dict[int, Node], graph: Graph) -> tuple[Node, Node]
     inner, soft = made.get(grad.inputs[0].id), made.get(grad.inputs[1].id)
     if inner is None or soft is None or inner.op != "nll_loss_grad" or soft.op != "log_softmax":
         return None
+    if len(soft.inputs[0].shape) != 2 or inner.attrs["reduction"] == "none":
+        return None
+    if int(soft.number("axis", -1)) % 2 != 1:
+        return None
     seed = made.get(inner.inputs[0].id)
     if seed is None or seed.op != "fill" or seed.number("number") != 1.0:
         return None
     for node in graph.nodes:
-        if (node.op == "nll_loss" and node.inputs == (soft.outputs[0], inner.inputs[1])
+        if (node.op == "nll_loss" and node.inputs == (soft.outputs[0], *inner.inputs[1:])
+                and len(node.inputs) == 2
                 and all(node.attrs[k] == inner.attrs[k] for k in ("ignore", "reduction"))):
             return soft, node
     return None

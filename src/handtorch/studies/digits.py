@@ -8,15 +8,13 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-import torch
-
 from handtorch.api import Inference, TrainStep, inference, train_step
 from handtorch.baseline.fair import Plan, Timing, Work, interleave, middle_half
-from handtorch.baseline.training import step_work, train
+from handtorch.baseline.training import accuracy, step_work, train
 from handtorch.program import Program
 from handtorch.record import Clock, Launch, Memory, Result, Step, Verdict
 from handtorch.studies.study import HOST, Setting
-from handtorch.zoo.digits import BATCH, Digits, digits_model, load_digits
+from handtorch.zoo.digits import BATCH, Digits, digits_training, load_digits
 
 QUESTION = "Does a captured PyTorch training step learn on this device what PyTorch learns?"
 NAME = "digits"
@@ -30,11 +28,9 @@ ALLOWED_GAP = 0.005
 
 def run(at: Setting) -> str:
     """Train both, compare accuracy, time both, and keep one step's launches."""
-    digits, loss_fn = load_digits(), torch.nn.CrossEntropyLoss()
+    digits = load_digits()
     epochs = QUICK_EPOCHS if at.quick else EPOCHS
-    model, twin = digits_model(), digits_model()
-    optimizer, other = (torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9)
-                        for m in (model, twin))
+    (model, loss_fn, optimizer), (twin, _, other) = digits_training(), digits_training()
     example = next(digits.batches(0))
     at.progress(f"{NAME}: capturing and compiling")
     step = train_step(model, loss_fn, optimizer, example=example, device=at.device.label)
@@ -45,7 +41,7 @@ def run(at: Setting) -> str:
               train(twin, loss_fn, other, digits.batches(e))]
     step.sync_to(model)
     infer = inference(model, example=(digits.test_x,), device=at.device.label)
-    reached = _accuracy(infer, digits), _torch_accuracy(twin, digits)
+    reached = _accuracy(infer, digits), accuracy(twin, digits.test_x, digits.test_y)
     at.record.add(*_curve(ours, OURS, at.place), *_curve(theirs, THEIRS, HOST),
                   *(_single("accuracy", s, p, a, "", "higher") for s, p, a in
                     ((OURS, at.place, reached[0]), (THEIRS, HOST, reached[1]))))
@@ -75,12 +71,6 @@ def _accuracy(infer: Inference, digits: Digits) -> float:
     scores = infer(digits.test_x)
     assert not isinstance(scores, tuple)
     return float((scores.argmax(1) == digits.test_y).mean())
-
-
-def _torch_accuracy(model: torch.nn.Module, digits: Digits) -> float:
-    with torch.no_grad():
-        scores = model(torch.from_numpy(digits.test_x))
-    return float((scores.argmax(1).numpy() == digits.test_y).mean())
 
 
 def _single(name: str, subject: str, place: str, value: float, unit: str, better: Any,

@@ -54,3 +54,10 @@ def digits_model(seed: int = 0) -> torch.nn.Sequential:
             bound = 1 / 8
             p.copy_(torch.rand(p.shape, generator=generator) * 2 * bound - bound)
     return model
+
+
+def digits_training(seed: int = 0) -> tuple[torch.nn.Module, torch.nn.Module, torch.optim.SGD]:
+    """Model, loss and optimizer, ready to train."""
+    model = digits_model(seed)
+    return (model, torch.nn.CrossEntropyLoss(),
+            torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9))

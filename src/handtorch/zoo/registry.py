@@ -29,20 +29,20 @@ TORCHVISION = "torchvision's table of weights"
 BY_HAND = "counted by hand from the widths"
 
 
-def _pictures(imagenet: int = 224) -> Callable[[int, str, bool], Batch]:
+def _pictures(imagenet: int, tiny: int) -> Callable[[int, str, bool], Batch]:
     def data(size: int, form: str, small: bool) -> Batch:
-        side = 32 if form == "cifar" else imagenet
+        side = imagenet if form == "imagenet" else tiny if small else 32
         return torch.randn(size, 3, side, side), torch.randint(CLASSES[form], (size,))
     return data
 
 
 def _seen(name: str, paper: str, build: Callable[[str, bool], nn.Module], *published: Published,
-          forms: tuple[str, ...] = ("cifar", "imagenet"), side: int = 224, lr: float = 0.01,
-          small_batch: int = 4) -> Entry:
+          forms: tuple[str, ...] = ("cifar", "imagenet"), side: int = 224, tiny: int = 32,
+          lr: float = 0.01, small_batch: int = 4) -> Entry:
     """A net that classifies pictures."""
     def optimizers(model: nn.Module) -> list[Optimizer]:
         return [torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)]
-    return Entry(name, VISION, paper, forms, build, _pictures(side), published,
+    return Entry(name, VISION, paper, forms, build, _pictures(side, tiny), published,
                  optimizers=optimizers, small_batch=small_batch)
 
 
@@ -65,15 +65,17 @@ def _vgg(name: str, published: Published) -> Entry:
 
 def _densenet(name: str, published: Published) -> Entry:
     def build(form: str, small: bool) -> nn.Module:
-        return DenseNet(DEPTHS[name], 4 if small else 12, CLASSES[form], first=8 if small else 16)
-    return _seen(name, "Huang et al. 2017, arXiv:1608.06993", build, published, forms=("cifar",))
+        growth, first = (3, 4) if small else (12, 16)
+        return DenseNet(DEPTHS[name], growth, CLASSES[form], first=first)
+    return _seen(name, "Huang et al. 2017, arXiv:1608.06993", build, published, forms=("cifar",),
+                 tiny=16)
 
 
 def _squeezenet(version: str, published: Published) -> Entry:
     def build(form: str, small: bool) -> nn.Module:
         return SqueezeNet(version, form, CLASSES[form], *((0.0, 8) if small else (0.5, 1)))
     return _seen(f"SqueezeNet{version.replace('.', '_')}",
-                 "Iandola et al. 2016, arXiv:1602.07360", build, published)
+                 "Iandola et al. 2016, arXiv:1602.07360", build, published, lr=0.002)
 
 
 def _by_divisor(model: Callable[..., nn.Module], divide: int) -> Callable[[str, bool], nn.Module]:
@@ -92,7 +94,8 @@ def _perceptron(name: str, parameters: int) -> Entry:
 
     def data(size: int, form: str, small: bool) -> Batch:
         return torch.randn(size, widths[0]), torch.randint(widths[-1], (size,))
-    counted = Published("vector", parameters, BY_HAND)
+    products = parameters - sum(widths[1:])
+    counted = Published("vector", parameters, BY_HAND, 0.0, products, "weights without biases")
     return Entry(name, "perceptron", "Training on phone GPUs through OpenCL (2022), figure 4",
                  ("vector",), lambda form, small: perceptron(widths), data, (counted,),
                  small_batch=32)
@@ -159,7 +162,8 @@ PICTURES = (
     _densenet("DenseNet40_12", Published(
         "cifar", 1_020_000, "Liu et al. 2017 (Network Slimming), table 1: 1.02M; the paper: 1.0M",
         0.005, 2.665e8, "Network Slimming, table 1: 5.33e8 FLOPs, two to a multiply-add")),
-    _densenet("DenseNet100_12", Published("cifar", 7_000_000, "the paper, table 2: 7.0M", 0.008)),
+    _densenet("DenseNet100_12", Published(
+        "cifar", 7_000_000, "the paper, table 2: 7.0M", 0.008, 1_769_516_448, BY_HAND)),
     _resnet("ResNet50", _torchvision(25_557_032, 4.089)),
     _resnet("ResNet101", _torchvision(44_549_160, 7.801)),
     _resnet("ResNet152", _torchvision(60_192_808, 11.514)),
@@ -169,17 +173,17 @@ PICTURES = (
     _vgg("VGG19", _torchvision(143_667_240, 19.632)),
     _seen("Xception", "Chollet 2017, arXiv:1610.02357", _xception, Published(
         "imagenet", 22_855_952, "the paper, table 3", multiply_adds=8.38e9,
-        multiply_adds_source="Zoph et al. 2018 (NASNet), table 2: 8.38 B"), side=299),
+        multiply_adds_source="Zoph et al. 2018 (NASNet), table 2: 8.38 B"), side=299, lr=0.001),
     _seen("InceptionV1", "Szegedy et al. 2014, arXiv:1409.4842", _by_divisor(InceptionV1, 8),
-          _torchvision(6_624_904, 1.498), small_batch=8),
+          _torchvision(6_624_904, 1.498), lr=0.001, small_batch=8),
     _seen("AlexNet", "Krizhevsky 2014, arXiv:1404.5997", _by_divisor(AlexNet, 8),
           _torchvision(61_100_840, 0.714)),
     _seen("NIN", "Lin et al. 2013, arXiv:1312.4400", _by_divisor(NIN, 8),
-          Published("cifar", 966_986, BY_HAND),
+          Published("cifar", 966_986, BY_HAND, 0.0, 222_486_528, BY_HAND),
           Published("imagenet", 7_600_000, "cloud-or-device paper: a file of 29 MB (MiB), 4 bytes "
-                    "to a parameter", 0.02)),
+                    "to a parameter", 0.02, 969_460_864, BY_HAND), lr=0.002),
     _seen("MobileNetV2", "Sandler et al. 2018, arXiv:1801.04381", _by_divisor(MobileNetV2, 8),
-          _torchvision(3_504_872, 0.301)),
+          _torchvision(3_504_872, 0.301), lr=0.001),
 )
 OTHERS = (
     Entry("CharCNN", TEXT, "training-characterisation paper, table II (our choice of layers)",
@@ -189,8 +193,8 @@ OTHERS = (
     Entry("DCGAN", "image generation", "Radford et al. 2015, arXiv:1511.06434", ("cifar", "lsun"),
           lambda form, small: dcgan.DCGAN(form, 8 if small else 64), _faces,
           (Published("lsun", 3_576_704 + 2_765_568, "PyTorch's DCGAN example: 3,576,704 and "
-                     "2,765,568"),), None, dcgan.dcgan_optimizers, dcgan.dcgan_step,
-          (1, None)),
+                     "2,765,568", 0.0, 104_628_224, f"{BY_HAND}, the generator"),),
+          None, dcgan.dcgan_optimizers, dcgan.dcgan_step, (1, None)),
     Entry("DQN", "robotics control", "Mnih et al. 2015, Nature 518:529", ("atari",),
           lambda form, small: dqn.DQN(side=44, divide=4) if small else dqn.DQN(), _moves,
           (Published("atari", 2 * 1_693_362, f"{BY_HAND} in the paper's Methods, both nets",
@@ -204,12 +208,13 @@ OTHERS = (
                                           "128 words, two to a multiply-add"),), span_loss,
           lambda model: [torch.optim.AdamW(model.parameters(), lr=5e-5, eps=1e-6)]),
     Entry("Seq2Seq", TEXT, "Sutskever et al. 2014, arXiv:1409.3215; Luong et al. 2015",
-          ("iwslt15",), _translator, _sentences, (Published("iwslt15", 25_625_088, BY_HAND),),
-          optimizers=_adam(1e-3)),
+          ("iwslt15",), _translator, _sentences,
+          (Published("iwslt15", 25_625_088, BY_HAND, 0.0, 516_034_560, BY_HAND),),
+          optimizers=lambda model: [torch.optim.SGD(model.parameters(), lr=0.7)]),
     Entry("HarLSTM", "activity recognition", "MobiRNN 2017, arXiv:1706.00878", ("har",),
           lambda form, small: har.HarLSTM(), _readings,
           (Published("har", 17_414, f"{BY_HAND}; torch's second bias counted (the paper: 17 "
-                     "thousand)"),), optimizers=_adam(2.5e-3)),
+                     "thousand)", 0.0, 2_134_208, BY_HAND),), optimizers=_adam(2.5e-3)),
     _perceptron("Model1", 272),
     _perceptron("Model2", 816),
     _perceptron("Model3", 65_792),

@@ -79,14 +79,14 @@ def mlp(rows: int = 6, features: int = 7, hidden: int = 9, classes: int = 5) -> 
     return Mlp(graph, dict(_start(graph)))
 
 
-def four_kernels() -> Mlp:
-    """loss = sum(w * sum(x)), and SGD on w: quick to compile, for processes that start anew."""
+def four_kernels(size: int = 7) -> Mlp:
+    """loss = sum(w * sum(x)), and SGD on w [size]: quick to compile, and large where asked for."""
     b = _Builder()
     x, y = b.value((6, 7)), b.value((6,), "i32")
-    w, rate = b.value((7,)), b.value((1,))
-    (grad,) = b("sum", x, axes=(0,), keepdim=False)
-    (product,) = b("mul", w, grad)
-    (loss,) = b("sum", product, axes=(0,), keepdim=False)
+    w, rate = b.value((size,)), b.value((1,))
+    (total,) = b("sum", x, axes=(0, 1), keepdim=False)
+    (grad,) = b("mul", w, total)
+    (loss,) = b("sum", grad, axes=(0,), keepdim=False)
     (new,) = b("sgd", w, grad, rate, phase="optimizer", decay=0.0, momentum=0.0, nesterov=False,
                maximize=False)
     states = (State("w", "parameter", w, new), State("rate", "hyper", rate, rate))

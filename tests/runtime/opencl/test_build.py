@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from handtorch.errors import KernelError
-from handtorch.kernels.render import instance_text, render
-from handtorch.kernels.simple import FILL
-from handtorch.runtime.opencl import build as building
+from handtorch.kernels.render import render
 from handtorch.runtime.opencl.build import OPTIONS, compile_error
 from handtorch.runtime.opencl.cache import ProgramCache
 from handtorch.runtime.opencl.context import OpenCLContext
@@ -21,7 +19,14 @@ from handtorch.runtime.opencl.discover import FoundDevice
 from tests.runtime.opencl import child
 
 GOOD = "__kernel void k(__global float *y) { y[0] = 3.0f; }\n"
-WRONG = instance_text("fill", tuple(FILL.defaults.items())).replace("= NUMBER;", "= NUMBRE;")
+WRONG = """#define fill fill_1234
+#line 1 "fill.cl"
+// fill: y = NUMBER everywhere
+__kernel void fill(__global float *y, const int COUNT, const float NUMBER) {
+    const size_t i = get_global_id(0);
+    if (i < (size_t)COUNT) y[i] = NUMBRE;
+}
+"""
 
 
 @pytest.fixture
@@ -45,7 +50,7 @@ def test_a_kernel_that_does_not_compile(opencl_device: FoundDevice, folder: Path
     error = failure(opencl_device, render([]) + WRONG)
     path = kept(folder, render([]) + WRONG)
     assert str(error) == (
-        f"kernel fill.cl does not compile on {opencl_device.spec.name}: line 8: use of undeclared "
+        f"kernel fill.cl does not compile on {opencl_device.spec.name}: line 4: use of undeclared "
         f"identifier 'NUMBRE'; did you mean 'NUMBER'?\n"
         f"  try: the whole source and log are in {path}")
     text = path.read_text()
@@ -92,7 +97,7 @@ def test_a_source_that_cannot_be_kept(opencl_device: FoundDevice, tmp_path: Path
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HANDTORCH_CACHE", str(tmp_path / "file"))
     assert str(failure(opencl_device, WRONG)) == (
-        f"kernel fill.cl does not compile on {opencl_device.spec.name}: line 8: use of undeclared "
+        f"kernel fill.cl does not compile on {opencl_device.spec.name}: line 4: use of undeclared "
         f"identifier 'NUMBRE'; did you mean 'NUMBER'?\n"
         f"  try: the source could not be kept in {tmp_path}/file/failed: Not a directory")
 
@@ -104,7 +109,7 @@ def test_a_source_that_cannot_be_kept(opencl_device: FoundDevice, tmp_path: Path
      "kernel fill.cl", "line 2: expected ';'"),
     ("error: fill.cl:8:42: expected ';'\nDevice x failed to build the program\n",
      "kernel fill.cl", "line 8: expected ';'"),
-    ("error: fill.cl:3:12 <Spelling=/tmp/a.cl:52:17>: illegal vector component name 'n'\n",
+    ("error: fill.cl:3:12 <Spelling=tempfile_a.cl:52:17>: illegal vector component name 'n'\n",
      "kernel fill.cl", "line 3: illegal vector component name 'n'"),
     ("<source>:7:1: error: unknown type name 'this'\n",
      "a program", "line 7: unknown type name 'this'"),
@@ -138,7 +143,7 @@ def test_a_program_is_compiled_once(opencl_device: FoundDevice, folder: Path,
     cache, on = keeping(opencl_device), OpenCLContext(opencl_device)
     assert result(on, on.build(GOOD)) == 3.0
     assert cache.read(GOOD) is not None
-    monkeypatch.setattr(building.ProgramCache, "write", None)       # would be called, and fail
+    monkeypatch.setattr(ProgramCache, "write", None)        # would be called, and fail
     assert result(on, on.build(GOOD)) == 3.0
 
 

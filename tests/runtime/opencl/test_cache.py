@@ -50,7 +50,8 @@ def test_a_file_says_what_it_is(cache: ProgramCache) -> None:
                                   "driver"])
 def test_another_device_or_driver_has_files_of_its_own(cache: ProgramCache, fact: str) -> None:
     """Neither found by name nor believed under our name: Adreno tells its model in the version."""
-    other = ProgramCache(dataclasses.replace(GENERIC, **{fact: "other"}), "-cl-std=CL1.2")
+    changed: dict[str, Any] = {fact: "other"}
+    other = ProgramCache(dataclasses.replace(GENERIC, **changed), "-cl-std=CL1.2")
     other.write(SOURCE, BINARY)
     assert other.path(SOURCE) != cache.path(SOURCE)
     os.replace(other.path(SOURCE), cache.path(SOURCE))

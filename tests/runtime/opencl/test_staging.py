@@ -18,7 +18,7 @@ from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.runtime.opencl.resident import RING
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
-from tests.runtime.opencl.mlp import mlp
+from tests.runtime.opencl.mlp import four_kernels
 
 X, LABELS = Value(0, (3, 5)), Value(1, (4,), "i32")
 
@@ -92,8 +92,8 @@ def test_a_step_without_inputs(on: OpenCLExecutor) -> None:
 
 
 def test_the_host_waits_when_it_is_a_whole_ring_ahead(on: OpenCLExecutor) -> None:
-    """A step of 100 million operations takes longer than its submission."""
-    m = mlp(rows=128, features=256, hidden=256)
+    """A step over 12 MB takes longer than the submission of a small batch."""
+    m = four_kernels(3_000_000)
     resident = on.load(compile_graph(m.graph, on.spec), m.states)
     batch = m.batch(0)
     for _ in range(RING):

@@ -60,7 +60,7 @@ def _convolution_backward(b: Builder, dy: Value, x: Value, w: Value, bias_sizes:
     dy, x, weights, rank = _flat(b, dy), _flat(b, x), _flat(b, w), len(x.shape)
     dx = dw = db = None
     if mask[0] and transposed:
-        dx = _like(b, b.one("conv", (dy, weights), **attrs), rank)
+        dx = _like(b, b.one("conv", (dy, weights), size=x.shape[2:], **attrs), rank)
     elif mask[0]:
         dx = b.one("conv_grad_input", (dy, weights), size=x.shape[2:], **attrs)
         dx = _like(b, dx, rank)

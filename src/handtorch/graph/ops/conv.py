@@ -18,8 +18,9 @@ def _conv_result(node: Node) -> Types:
     reach = [d * (k - 1) + 1 for d, k in zip(node.numbers("dilation"), w[2:], strict=True)]
     size = tuple((s + 2 * p - r) // step + 1 for s, p, r, step in
                  zip(x[2:], node.numbers("padding"), reach, node.numbers("stride"), strict=True))
-    assert min(size) >= 1, f"conv of {x} with {w}: nothing is left"
-    return (((x[0], w[0], *size), "f32"),)
+    kept = node.numbers("size") or size
+    assert all(1 <= k <= s for k, s in zip(kept, size, strict=True)), f"conv of {x} with {w}"
+    return (((x[0], w[0], *kept), "f32"),)
 
 
 def _grad_input_result(node: Node) -> Types:
@@ -41,7 +42,9 @@ def _flops(node: Node) -> int:
 
 
 OPS: tuple[Op, ...] = (
-    Op("conv", _conv_result, _flops),                       # (x, w[, bias]) -> y
+    # (x, w[, bias]) -> y; with `size` only its first rows and columns: what a transposed
+    # convolution with much output padding had as its input.
+    Op("conv", _conv_result, _flops),
     Op("conv_grad_input", _grad_input_result, _flops),      # (dy, w[, bias]), `size` -> dx
     Op("conv_grad_weight", _grad_weight_result, _flops),    # (dy, x), `kernel` -> dw
 )

@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from handtorch.graph.node import Node
+from handtorch.graph.node import Node, Shape
 from handtorch.graph.ops.op import Op, Types
 
 
 def matmul_sizes(node: Node) -> tuple[int, int, int]:
-    """(M, N, K) of a matmul node, transposes undone."""
-    a, b = node.inputs[0].shape, node.inputs[1].shape
+    """(M, N, K) of a product, transposes undone."""
+    a, b = node.inputs[0].shape[-2:], node.inputs[1].shape[-2:]
     m, k = (a[1], a[0]) if node.flag("ta") else (a[0], a[1])
     k2, n = (b[1], b[0]) if node.flag("tb") else (b[0], b[1])
-    assert k == k2, f"matmul of {a} and {b}"
+    assert k == k2, f"{node.op} of {a} and {b}"
     return m, n, k
 
 
@@ -28,4 +28,25 @@ def _flops(node: Node) -> int:
     return 2 * m * n * k + len(node.words("epilogue")) * m * n
 
 
-OPS = (Op("matmul", _result, _flops),)
+def batch(node: Node) -> int:
+    """How many products a `bmm` is; an operand with one matrix takes part in all of them."""
+    counts: Shape = (node.inputs[0].shape[0], node.inputs[1].shape[0])
+    assert min(counts) in (1, max(counts)), f"bmm of {node.inputs[0]} and {node.inputs[1]}"
+    return max(counts) if 0 not in counts else 0
+
+
+def _batch_result(node: Node) -> Types:
+    m, n, _ = matmul_sizes(node)
+    return (((batch(node), m, n), "f32"),)
+
+
+def _batch_flops(node: Node) -> int:
+    m, n, k = matmul_sizes(node)
+    return 2 * batch(node) * m * n * k
+
+
+OPS = (
+    Op("matmul", _result, _flops),
+    # [B, M, K] x [B, K, N] -> [B, M, N]; each may have one matrix only; flags `ta`, `tb`
+    Op("bmm", _batch_result, _batch_flops),
+)

@@ -18,17 +18,19 @@ from handtorch.runtime.opencl.context import OpenCLContext
 
 
 class BareSteps:
-    """Compiled, arguments preset, data uploaded; values without data start as zeros."""
+    """Compiled, arguments preset, data uploaded; values without data start as zeros.
+
+    `program` holds the kernels already compiled, if they are."""
 
     def __init__(self, executor: OpenCLContext, steps: Sequence[Step],
-                 given: Mapping[int, Array]) -> None:
+                 given: Mapping[int, Array], program: Any = None) -> None:
         self._on, self._cl = executor, executor.cl
         values = {o.value.id: o.value for s in steps for o in s.operands}
         self._buffers = {k: executor.buffer(v.nbytes) for k, v in values.items()}
         for key, value in values.items():
             start = given.get(key, np.zeros(value.shape, dtype(value.dtype).numpy))
             self.write(value, start)
-        self._program = executor.build(render(steps))
+        self._program = program or executor.build(render(steps))
         self._calls: list[tuple[Any, tuple[int, ...], tuple[int, ...]]] = []
         for step in steps:
             executor.check_launch(step)

@@ -7,6 +7,7 @@ from handtorch.runtime.device import Array
 from handtorch.runtime.ref import (
     conv,
     index,
+    losses,
     move,
     norm,
     optimizers,
@@ -19,7 +20,8 @@ from handtorch.runtime.ref import (
 )
 from handtorch.runtime.ref.registry import REFERENCES
 
-FAMILIES = (conv, index, move, norm, optimizers, pointwise, pool, product, random, reduce, rnn)
+FAMILIES = (conv, index, losses, move, norm, optimizers, pointwise, pool, product, random, reduce,
+            rnn)
 
 
 def run_node(node: Node, *inputs: Array) -> tuple[Array, ...]:

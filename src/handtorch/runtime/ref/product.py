@@ -21,3 +21,9 @@ def _matmul(node: Node, a: Array, b: Array, *extra: Array) -> Array:
         else:
             y = np.where(rest.pop(0) > 0, y, 0)
     return np.asarray(y)
+
+
+@reference("bmm")
+def _bmm(node: Node, a: Array, b: Array) -> Array:
+    left = a.swapaxes(1, 2) if node.flag("ta") else a
+    return np.asarray(left @ (b.swapaxes(1, 2) if node.flag("tb") else b))

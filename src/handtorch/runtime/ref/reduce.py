@@ -1,65 +1,81 @@
-"""Reductions, softmax and class losses."""
+"""Reductions, scans and softmax."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from handtorch.graph.node import Node
+from handtorch.graph.ops.reduce import reduced_shape
 from handtorch.runtime.device import Array
 from handtorch.runtime.ref.registry import reference
 
+_FOLDS: dict[str, Callable[..., Any]] = {
+    "sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min, "any": np.any}
+_MAPS: dict[str, Callable[[Array], Array]] = {
+    "": np.asarray, "abs": np.abs, "square": np.square}
 
-@reference("sum")
-def _sum(node: Node, x: Array) -> Array:
-    return np.asarray(x.sum(node.numbers("axes"), keepdims=node.flag("keepdim")))
+
+@reference(*_FOLDS)
+def _fold(node: Node, x: Array) -> Array:
+    mapped = _MAPS[str(node.attrs.get("of", ""))](x)
+    with np.errstate(all="ignore"):
+        y = _FOLDS[node.op](mapped, axis=node.numbers("axes"), keepdims=node.flag("keepdim"))
+    scale = node.number("scale", 1.0)
+    return np.asarray(y if scale == 1.0 else y * x.dtype.type(scale), x.dtype)
 
 
-def _log_softmax(x: Array) -> Array:
-    shifted = x - x.max(-1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)))
+@reference("max_index", "min_index")
+def _arg(node: Node, x: Array) -> tuple[Array, Array]:
+    """The first of equals, NaN before all: NumPy's rule is PyTorch's."""
+    axes, out = node.numbers("axes"), reduced_shape(node)
+    rows = x.reshape(*x.shape[:axes[0]], prod(x.shape[a] for a in axes), *x.shape[axes[-1] + 1:])
+    at = (np.argmax if node.op == "max_index" else np.argmin)(rows, axis=axes[0])
+    best = np.take_along_axis(rows, np.expand_dims(at, axes[0]), axes[0])
+    return best.reshape(out), at.astype("i4").reshape(out)
+
+
+def _axis(node: Node) -> int:
+    return int(node.number("axis", -1))
+
+
+@reference("cumsum", "cumprod")
+def _scan(node: Node, x: Array) -> Array:
+    """Sums in float64, as PyTorch does."""
+    if not x.shape:
+        return x
+    wide = x.astype("f8") if x.dtype.kind == "f" else x
+    with np.errstate(all="ignore"):
+        return np.asarray((np.cumsum if node.op == "cumsum" else np.cumprod)(wide, _axis(node)),
+                          x.dtype)
+
+
+def log_softmax(x: Array, axis: int = -1) -> Array:
+    if not x.shape:
+        return np.zeros_like(x)
+    with np.errstate(invalid="ignore"):
+        shifted = x - x.max(axis, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis, keepdims=True)))
 
 
 @reference("softmax", "log_softmax")
 def _softmax(node: Node, x: Array) -> Array:
-    logp = _log_softmax(x)
+    logp = log_softmax(x, _axis(node))
     return logp if node.op == "log_softmax" else np.exp(logp)
+
+
+def _total(node: Node, x: Array) -> Array:
+    return np.asarray(x.sum(_axis(node), keepdims=True) if x.shape else x)
+
+
+@reference("softmax_grad")
+def _softmax_grad(node: Node, g: Array, y: Array) -> Array:
+    return np.asarray(y * (g - _total(node, g * y)))
 
 
 @reference("log_softmax_grad")
 def _log_softmax_grad(node: Node, g: Array, y: Array) -> Array:
-    return np.asarray(g - np.exp(y) * g.sum(-1, keepdims=True))
-
-
-def _hot(node: Node, labels: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """One-hot rows (all zero where ignored, NaN where no class), and each row's share."""
-    used = labels != node.number("ignore")
-    known = (labels >= 0) & (labels < shape[-1])
-    hot = np.zeros(shape, "f8")
-    hot[np.flatnonzero(used & known), labels[used & known]] = 1
-    hot[used & ~known] = np.nan
-    with np.errstate(divide="ignore"):
-        share = 1 / np.float64(used.sum()) if node.attrs["reduction"] == "mean" else 1.0
-    return hot, np.asarray(share)
-
-
-@reference("nll_loss")
-def _nll_loss(node: Node, logp: Array, labels: Array) -> Array:
-    hot, share = _hot(node, labels, logp.shape)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(-(logp * hot).sum() * share, logp.dtype)
-
-
-@reference("nll_loss_grad")
-def _nll_loss_grad(node: Node, g: Array, labels: Array) -> Array:
-    hot, share = _hot(node, labels, node.numbers("shape"))
-    return np.asarray(-hot * g * share, g.dtype)
-
-
-@reference("cross_entropy")
-def _cross_entropy(node: Node, x: Array, labels: Array) -> tuple[Array, ...]:
-    logp = _log_softmax(x)
-    hot, share = _hot(node, labels, x.shape)
-    used = (labels != node.number("ignore"))[:, None]
-    with np.errstate(invalid="ignore"):
-        loss = np.asarray(-(logp * hot).sum() * share, x.dtype)
-    return loss, np.asarray(np.where(used, np.exp(logp) - hot, 0) * share, x.dtype)
+    return np.asarray(g - np.exp(y) * _total(node, g))

@@ -1,0 +1,89 @@
+"""How a recurrent layer is cut into items, groups and launches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from handtorch.graph.device_spec import GENERIC
+from handtorch.graph.node import Shape, Value
+from handtorch.kernels.rnn_loop import (
+    BACKWARD,
+    FORWARD,
+    GATES,
+    Choice,
+    Layer,
+    choose,
+    loop_steps,
+    pack_steps,
+    tuning_for,
+)
+
+CPU = replace(GENERIC, kind="cpu", float_width=16)
+
+
+@pytest.mark.parametrize(("batch", "hidden", "want"), [
+    (1, 32, Choice(1, 16, 1, False)),            # nothing to do side by side
+    (2, 32, Choice(1, 16, 1, False)),            # one for each core
+    (32, 32, Choice(4, 16, 1, False)),
+    (32, 5, Choice(4, 4, 1, False)),             # vectors no wider than the layer
+    (32, 1, Choice(4, 1, 1, False)),
+    (1, 316, Choice(1, 16, 1, False)),
+    (1, 317, Choice(1, 16, 1, True)),            # a step's weights keep one core long enough
+    (32, 200, Choice(4, 16, 1, True)),
+])
+def test_choice_on_a_cpu(batch: int, hidden: int, want: Choice) -> None:
+    assert choose(Layer("lstm", batch, 10, hidden), CPU) == want
+
+
+def test_on_a_gpu_a_group_shares_a_sequence() -> None:
+    assert choose(Layer("lstm", 4, 10, 128), GENERIC).group == 32        # 32 vectors of 4
+    assert choose(Layer("lstm", 4, 10, 650), GENERIC).group == 64
+    small = replace(GENERIC, max_work_group=16)
+    assert choose(Layer("lstm", 4, 10, 650), small).group == 16
+
+
+@pytest.mark.parametrize("kind", ["cpu", "gpu", "accelerator", "other"])
+def test_every_kind_of_device_has_an_entry(kind: str) -> None:
+    tuning = tuning_for(replace(GENERIC, kind=kind, float_width=1))
+    assert 1 in tuning.rows, "a batch of one needs it"
+
+
+def rows(layer: Layer, backward: bool) -> list[list[int]]:
+    r = layer.rows(backward)
+    return [[r["START"] + s * r["STEP"] + b * r["B_STEP"] for b in range(layer.batch)]
+            for s in range(layer.time)]
+
+
+def test_rows() -> None:
+    assert rows(Layer("lstm", 2, 3, 4), False) == [[0, 1], [2, 3], [4, 5]]
+    assert rows(Layer("lstm", 2, 3, 4, batch_first=True), False) == [[0, 3], [1, 4], [2, 5]]
+    for first in (False, True):
+        ahead, back = (Layer("lstm", 2, 3, 4, first, way) for way in (False, True))
+        assert rows(back, False) == rows(ahead, False)[::-1] == rows(ahead, True)
+        assert rows(back, True) == rows(ahead, False)
+
+
+def test_a_stepped_layer_is_a_launch_for_each_step_and_one_more_for_given_states() -> None:
+    fresh = count()
+
+    def value(shape: Shape) -> Value:
+        return Value(next(fresh), tuple(shape))
+
+    layer, choice = Layer("tanh", 2, 3, 50), Choice(1, 16, 2, True)
+    u = value((50, 50))
+    packed, pack = pack_steps(layer, u, False, choice, node=7, scratch=value)
+    assert packed.shape == (4, 50, GATES["tanh"], 16) and pack.node == 7
+    reads, writes = [value((3, 2, 50)), packed], [value((3, 2, 50)), value((2, 50))]
+    steps = loop_steps(FORWARD, layer, choice, reads, writes,
+                       {"SAVE": 0, "STATES": 0, "BIAS": 0}, node=7, flops=300)
+    assert [dict(zip(FORWARD.scalars, s.scalars, strict=True))["S0"] for s in steps] == [
+        ("int", 0), ("int", 1), ("int", 2)]
+    assert [[o.access for o in s.operands] for s in steps] == [
+        ["r", "r", "w", "w"], ["r", "r", "rw", "rw"], ["r", "r", "rw", "rw"]]
+    assert {s.global_size for s in steps} == {(2, 4)} and {s.flops for s in steps} == {100}
+    more = loop_steps(BACKWARD, layer, choice, reads, writes,
+                      {"STATES": 1, "DY": 1, "DH": 0, "DC": 0}, node=7, flops=0)
+    assert len(more) == 4

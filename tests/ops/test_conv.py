@@ -1,0 +1,160 @@
+"""Convolutions and their transposes in one and two dimensions, forward and gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from harness import assert_like_torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from handtorch.capture.step import capture_function
+from handtorch.errors import UnsupportedOp
+from handtorch.graph.device_spec import GENERIC
+from handtorch.pipeline import compile_graph
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A convolution of `x` by `w`; `options` are torch's."""
+
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    transposed: bool
+    bias: bool
+    options: dict[str, Any]
+
+    def __call__(self, *tensors: torch.Tensor) -> torch.Tensor:
+        kind = f"conv{'_transpose' if self.transposed else ''}{len(self.x) - 2}d"
+        return getattr(F, kind)(*tensors, **self.options)
+
+    def tensors(self) -> list[torch.Tensor]:
+        generator = torch.Generator().manual_seed(sum(self.x))
+        groups = self.options.get("groups", 1)
+        channels = self.w[1] * groups if self.transposed else self.w[0]
+        shapes = [self.x, self.w, *([(channels,)] if self.bias else [])]
+        return [torch.randn(s, generator=generator) for s in shapes]
+
+
+@st.composite
+def layers(draw: st.DrawFn) -> Layer:
+    """Any of them whose result has at least one pixel."""
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return tuple(draw(st.integers(low, high)) for _ in range(axes))
+    axes, transposed = draw(st.sampled_from((1, 2, 2))), draw(st.booleans())
+    groups = draw(st.sampled_from((1, 1, 2, 3)))
+    inner, outer = draw(st.sampled_from((1, 2, 5))), draw(st.sampled_from((1, 3, 4, 18)))
+    kernel, stride, dilation = each(1, 4), each(1, 3), each(1, 2)
+    padding = tuple(draw(st.integers(0, k // 2)) for k in kernel)
+    size = tuple(draw(st.integers(max(1, d * (k - 1) + 1 - 2 * p), 12))
+                 for d, k, p in zip(dilation, kernel, padding, strict=True))
+    options: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation,
+                               "groups": groups}
+    channels = (inner * groups, outer) if transposed else (outer * groups, inner)
+    if transposed:
+        options["output_padding"] = tuple(draw(st.integers(0, max(s, d) - 1))
+                                          for s, d in zip(stride, dilation, strict=True))
+        size = tuple(max(n, 2 * p + 1) for n, p in zip(size, padding, strict=True))
+    x = (draw(st.integers(1, 3)), inner * groups, *size)
+    return Layer(x, (*channels, *kernel), transposed, draw(st.booleans()), options)
+
+
+@settings(max_examples=12, deadline=None)
+@given(layers())
+def test_any_layer_on_ref(layer: Layer) -> None:
+    assert_like_torch(layer, *layer.tensors())
+
+
+@settings(max_examples=4, deadline=None)
+@given(layer=layers())
+def test_any_layer_on_a_device(opencl_device: Any, layer: Layer) -> None:
+    assert_like_torch(layer, *layer.tensors(), devices=[opencl_device.label])
+
+
+FIXED = {
+    "3x3": Layer((2, 16, 9, 9), (70, 16, 3, 3), False, True, {"padding": 1}),
+    "1x1": Layer((3, 17, 5, 7), (33, 17, 1, 1), False, False, {}),
+    "stem": Layer((1, 3, 23, 23), (16, 3, 7, 7), False, False, {"stride": 2, "padding": 3}),
+    "same": Layer((2, 4, 6, 9), (5, 4, 3, 5), False, True, {"padding": "same"}),
+    "groups": Layer((2, 8, 7, 9), (24, 4, 3, 3), False, True, {"groups": 2, "padding": 1}),
+    "depthwise": Layer((2, 6, 7, 35), (6, 1, 3, 3), False, True, {"groups": 6, "padding": 1}),
+    "depthwise by 2": Layer((2, 3, 9, 40), (6, 1, 5, 5), False, False,
+                            {"groups": 3, "padding": 2, "stride": 2}),
+    "few channels": Layer((1, 20, 6, 18), (2, 20, 3, 3), False, True, {"padding": 1}),
+    "one pixel": Layer((1, 1, 1, 1), (1, 1, 1, 1), False, True, {}),
+    "text": Layer((2, 12, 31), (18, 12, 7), False, True, {"padding": 3, "stride": 2}),
+    "generator": Layer((2, 9, 4, 4), (9, 5, 4, 4), True, False, {"stride": 2, "padding": 1}),
+    "to an image": Layer((2, 8, 5, 5), (8, 3, 4, 4), True, True, {"stride": 2, "padding": 1}),
+    "output padding": Layer((2, 6, 5, 4), (6, 4, 3, 3), True, True,
+                            {"stride": 1, "dilation": 3, "output_padding": 2, "groups": 2}),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_known_layers(opencl_device: Any, name: str) -> None:
+    layer = FIXED[name]
+    assert_like_torch(layer, *layer.tensors(), devices=["ref", opencl_device.label])
+
+
+def test_no_image_batch_and_no_gradient_of_the_image(opencl_device: Any) -> None:
+    """A single image has no batch axis; the first layer's input asks for no gradient."""
+    layer = torch.nn.Conv2d(3, 5, 3)
+
+    def loss(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.conv2d(x.detach(), w)
+    assert_like_torch(loss, torch.randn(3, 8, 8), layer.weight, devices=["ref",
+                                                                        opencl_device.label])
+    captured = capture_function(
+        lambda x, w: torch.autograd.grad(loss(x, w := w.detach().requires_grad_()).sum(), w),
+        [torch.randn(1, 3, 8, 8), layer.weight])
+    assert "conv_grad_input" not in [n.op for n in captured.graph.nodes]
+
+
+def test_a_weight_gradient_in_chunks_is_the_same_twice(opencl_device: Any) -> None:
+    """Several partial sums, added in a fixed order: no bit changes from run to run."""
+    from handtorch.runtime.choose import open_executor
+    layer = Layer((4, 3, 64, 64), (8, 3, 3, 3), False, False, {"padding": 1})
+    tensors = layer.tensors()
+
+    def gradient(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        w = w.detach().requires_grad_()
+        return torch.autograd.grad(layer(x, w).square().sum(), w)[0]
+    captured = capture_function(gradient, tensors)
+    executor = open_executor(opencl_device.label)
+    program = compile_graph(captured.graph, executor.spec)
+    (part,) = (s.operands[2].value for s in program.steps if s.kernel == "conv_weight_panel")
+    assert part.shape[0] > 1
+    resident = executor.load(program, {})
+    runs = [resident.submit([t.numpy() for t in tensors]).result()[0] for _ in range(3)]
+    resident.close()
+    assert all((r == runs[0]).all() for r in runs)
+
+
+def test_layers_of_one_kind_share_kernels() -> None:
+    """Sizes are arguments: other heights, channels and strides need no other kernel."""
+    def net(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
+        for i, w in enumerate(weights):
+            x = F.conv2d(x, w, stride=1 + i % 2, padding=w.shape[-1] // 2)
+        return x
+    weights = [torch.randn(64, 64, k, k) for k in (3, 1, 3, 5)]
+    captured = capture_function(net, [torch.randn(2, 64, 32, 32), *weights])
+    program = compile_graph(captured.graph, GENERIC)
+    assert len(program.steps) == 8
+    assert len({(s.kernel, s.defines) for s in program.steps}) == 2
+
+
+def test_three_dimensions_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedOp) as e:
+        capture_function(F.conv3d, [torch.randn(1, 2, 3, 3, 3), torch.randn(2, 2, 1, 1, 1)])
+    assert str(e.value).splitlines()[0] == ("a convolution of %0 f32[1,2,3,3,3]: 3 dimensions; "
+                                           "1 and 2 are known")
+
+
+def test_an_empty_batch_is_refused() -> None:
+    with pytest.raises(UnsupportedOp) as e:
+        capture_function(F.conv2d, [torch.randn(0, 2, 3, 3), torch.randn(2, 2, 1, 1)])
+    assert str(e.value).splitlines()[0] == "a convolution of %0 f32[0,2,3,3]: it has no elements"
