@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,27 @@ def test_settle_gives_up(clock: Clock) -> None:
     clock.cpu_s = [float(s) for s in range(1000)]
     settle()
     assert clock.now_s == pytest.approx(0.5)
+
+
+def test_others_are_what_the_machine_did_without_us(clock: Clock, tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = tmp_path / "stat"
+    monkeypatch.setattr(fair, "_STAT", stat)
+    monkeypatch.setattr(fair.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(fair.os, "sysconf", lambda name: 100)
+    clock.cpu_s = [1.0, 4.0]
+    stat.write_text("cpu  100 0 100 9999 9999 0 0 0 0 0\ncpu0 1 2 3\n")
+    begin = fair.moment()
+    stat.write_text("cpu  400 50 200 99999 99999 10 10 30 0 0\ncpu0 1 2 3\n")
+    clock.now_s += 10
+    # 5.0 s of all processes, 3 of them ours, of 2 cores for 10 s
+    assert fair.share_of_others(begin) == pytest.approx(2.0 / 20)
+
+
+def test_a_system_that_hides_its_load(clock: Clock, tmp_path: Path,
+                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fair, "_STAT", tmp_path / "absent")
+    assert fair.share_of_others(fair.moment()) is None
 
 
 def test_every_block_begins_quiet(measure: Measure, clock: Clock) -> None:

@@ -251,3 +251,20 @@ def test_what_cannot_be_captured_is_refused_with_the_users_line(body: Any, said:
     assert all(type(p) is nn.Parameter and p.grad is None for p in model.parameters())
     for key, value in model.state_dict().items():
         assert torch.equal(value, before[key])
+
+
+def test_gradients_that_lie_about_are_noticed_where_they_would_count() -> None:
+    """`usual` clears them first; `after_all` would add to them in its first call."""
+    for body, said in ((usual, ""), (after_all, "weight has a gradient now: the step's first call "
+                       "would add to it; only at its end does the step clear gradients\n"
+                       "  try: optimizer.zero_grad() before train_step")):
+        fn, models, optimizers = simple(body)
+        for p in models[0].parameters():
+            p.grad = torch.ones_like(p)
+        if not said:
+            made((fn, models, optimizers), (X,))
+            continue
+        with pytest.raises(CannotCapture) as e:
+            made((fn, models, optimizers), (X,))
+        assert str(e.value) == said
+        assert all(bool((p.grad == 1).all()) for p in models[0].parameters())

@@ -21,7 +21,7 @@ def normal(*shape: int, seed: int = 0) -> torch.Tensor:
 
 def floats(out: Any) -> list[float]:
     values = out.values() if isinstance(out, dict) else out if isinstance(out, tuple) else [out]
-    return [float(v) for v in values]
+    return [float(v.detach() if isinstance(v, torch.Tensor) else v) for v in values]
 
 
 def assert_same_training(make: Callable[[], Made], batch: tuple[torch.Tensor, ...], device: str,

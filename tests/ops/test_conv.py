@@ -141,7 +141,7 @@ def test_layers_of_one_kind_share_kernels() -> None:
             x = F.conv2d(x, w, stride=1 + i % 2, padding=w.shape[-1] // 2)
         return x
     weights = [torch.randn(64, 64, k, k) for k in (3, 1, 3, 5)]
-    captured = capture_function(net, [torch.randn(2, 64, 32, 32), *weights])
+    captured = capture_function(net, [torch.randn(64, 64, 32, 32), *weights])
     program = compile_graph(captured.graph, GENERIC)
     assert len(program.steps) == 8
     assert len({(s.kernel, s.defines) for s in program.steps}) == 2

@@ -75,7 +75,9 @@ def test_class_losses_on_ref(name: str) -> None:
     _check(name, "ref")
 
 
-@pytest.mark.parametrize("name", CLASS_CASES)
+@pytest.mark.parametrize("name", [
+    "ce mean", "ce weighted mean", "ce weighted none", "ce images mean", "ce lines", "ce one row",
+    "ce scaled", "ce smooth", "ce smooth weighted", "nll weighted sum", "nll none"])
 def test_class_losses_on_a_device(name: str, opencl_device: Any) -> None:
     _check(name, opencl_device.label)
 
@@ -112,7 +114,7 @@ def test_pair_losses_on_ref(name: str) -> None:
 @pytest.mark.parametrize("part", range(3))
 def test_pair_losses_on_a_device(part: int, opencl_device: Any) -> None:
     """Several in one program, which is compiled once; each output has a gradient of its own."""
-    fns = list(PAIR_CASES.values())[part::3]
+    fns = list(PAIR_CASES.values())[part::3]    # so that each part has all reductions
     assert_like_torch(lambda x, y: [fn(x, y) for fn in fns], numbers(4, 5), numbers(4, 5, seed=1),
                       devices=[opencl_device.label])
 

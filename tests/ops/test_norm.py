@@ -93,7 +93,13 @@ def test_on_ref(case: tuple[str, Fn, tuple[int, ...], int]) -> None:
     check(case, ["ref"])
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
+ON_A_DEVICE = ("batch (17, 16)", "batch (40, 5)", "batch (3, 1, 7)", "batch (2, 3, 17, 16)",
+               "batch (2, 1, 70, 70)", "batch fixed", "batch plain", "group 3", "group long",
+               "group of pairs", "layer 1", "layer plain", "layer weight", "layer long",
+               "instance")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c[0] in ON_A_DEVICE], ids=ON_A_DEVICE)
 def test_on_a_device(case: tuple[str, Fn, tuple[int, ...], int], opencl_device: Any) -> None:
     check(case, [opencl_device.label])
 

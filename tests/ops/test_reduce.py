@@ -99,7 +99,12 @@ def test_on_ref(name: str) -> None:
     assert_like_torch(fn, numbers(*shape))
 
 
-@pytest.mark.parametrize("name", CASES)
+ON_A_DEVICE = ("sum 02", "sum 1 keep", "sum of nothing", "mean 23", "mean 0", "amin", "max 1",
+               "min -1", "prod", "std", "norm 2 1", "norm inf", "cumsum -1", "softmax",
+               "softmax 0", "softmax 1", "log_softmax 1", "softmax of a number")
+
+
+@pytest.mark.parametrize("name", ON_A_DEVICE)
 def test_on_a_device(name: str, opencl_device: Any) -> None:
     fn, shape = CASES[name]
     assert_like_torch(fn, numbers(*shape), devices=[opencl_device.label])
@@ -134,11 +139,12 @@ def test_any_axes_on_ref(shape: tuple[Any, Any], keep: bool) -> None:
     assert_like_torch(several(shape[1], keep), numbers(*shape[0]))
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(shape=shapes_and_axes(), keep=st.booleans())
 def test_any_axes_on_a_device(opencl_device: Any, shape: tuple[Any, Any], keep: bool) -> None:
+    """Forward only: gradients are tested above, and compiling them takes most of the time."""
     assert_like_torch(several(shape[1], keep), numbers(*shape[0]),
-                      devices=[opencl_device.label])
+                      devices=[opencl_device.label], gradients=False)
 
 
 def test_long_sums_stay_accurate(opencl_device: Any) -> None:

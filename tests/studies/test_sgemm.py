@@ -96,6 +96,22 @@ def test_a_win_a_loss_and_a_draw() -> None:
     assert no_loss.holds is False               # there was no loss to turn
 
 
+def test_on_a_busy_machine_nothing_is_judged() -> None:
+    points = made(naive=(2.0,), best=(300.0, 301.0), torch=(100.0, 100.0))
+    busy = judge(points, CPU, others=0.63)
+    assert busy.holds is None
+    assert busy.holds_reason == ("other programs used 63% of this machine's cores meanwhile: "
+                                 "run it again")
+    assert judge(points, CPU, others=0.02).holds is True
+    assert judge(points, CPU, others=None).holds is True
+
+
+def test_the_share_of_others_is_recorded_or_unknown() -> None:
+    assert sgemm._others_result(0.25).value == 25
+    unknown = sgemm._others_result(None)
+    assert (unknown.value, unknown.value_reason) == (None, "the system does not tell")
+
+
 def test_the_table_has_sizes_down_and_sides_across() -> None:
     points = [Point("naive", 32, (1.0, 3.0, 2.25), 9), Point(TORCH, 32, (), 0, unknown="none"),
               Point("naive", 64, (10.0,), 9)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import nn
@@ -53,17 +51,8 @@ def test_a_small_picture_is_not_shrunk_away(name: str) -> None:
     assert sides == [LAST_SIDE[name]] * 2
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """Nets this narrow gain nothing from a second thread, and lose much on a busy machine."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.mark.parametrize("entry", MODELS.values(), ids=MODELS)
-def test_the_small_form_is_the_same_net_and_learns(entry: Entry, one_thread: None) -> None:
+def test_the_small_form_is_the_same_net_and_learns(entry: Entry) -> None:
     """The same batch again and again: after four steps of the user's own code the loss is less."""
     torch.manual_seed(0)
     model = entry.make(small=True)

@@ -8,10 +8,12 @@ while; then the next, in several rounds.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
+from pathlib import Path
 from statistics import median
 
 Work = Callable[[int], None]                # do it so many times, and wait for the end
@@ -19,6 +21,7 @@ Work = Callable[[int], None]                # do it so many times, and wait for 
 PAUSE_S = 0.010
 _QUIET_S = 0.001                            # CPU time of this process in one pause
 _MOST_PAUSES = 50
+_STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,41 @@ def settle() -> None:
         time.sleep(PAUSE_S)
         if time.process_time() - before < _QUIET_S:
             return
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Clock, CPU time of this process, and of everybody on this machine if it tells."""
+
+    wall_s: float
+    own_s: float
+    all_s: float | None
+
+
+def moment() -> Moment:
+    return Moment(time.perf_counter_ns() / 1e9, time.process_time(), _everybody_s())
+
+
+def share_of_others(since: Moment) -> float | None:
+    """How much of this machine's cores others used since then, 0 to 1; None if it does not tell.
+
+    Beside another busy program no ratio is fair: a BLAS whose threads wait for each other by
+    spinning falls to a hundredth, a queue of independent work-groups only to its share."""
+    now = moment()
+    if now.all_s is None or since.all_s is None:
+        return None
+    others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s)
+    return max(0.0, others_s / ((now.wall_s - since.wall_s) * (os.cpu_count() or 1)))
+
+
+def _everybody_s() -> float | None:
+    """CPU time of all processes since the machine was started; Android hides it."""
+    try:
+        first = _STAT.read_text().splitlines()[0].split()
+    except OSError:
+        return None
+    user, nice, system, _idle, _io, irq, soft_irq, stolen = map(int, first[1:9])
+    return (user + nice + system + irq + soft_irq + stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def timed(work: Work, count: int) -> float:

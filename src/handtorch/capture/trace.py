@@ -74,7 +74,7 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
         run.check()
         pure = make_fx(functionalize(_Tagging(raw).run, remove="mutations"), table,
                        tracing_mode="fake")(*_flat(arguments))
-    _strip(pure, len(trained), len(example))
+    _no_gradients_yet([trained[i] for i in _strip(pure, len(trained), len(example))])
     return Traced(pure, slots, run.counted(), tuple(rates), tuple(s.name for s in trained),
                   run.outputs)
 
@@ -199,8 +199,19 @@ def _readable_errors() -> Iterator[None]:
         raise
 
 
-def _strip(module: GraphModule, gradients: int, batch: int) -> None:
-    """Copies that mean nothing in a functional graph disappear; then dead code."""
+def _no_gradients_yet(slots: Sequence[Slot]) -> None:
+    """These the step takes for cleared when it begins; at its first call that must be true."""
+    for slot in slots:
+        if slot.tensor.grad is not None and slot.tensor.grad.any():
+            raise CannotCapture(f"{slot.name} has a gradient now",
+                                why="the step's first call would add to it; only at its end does "
+                                    "the step clear gradients",
+                                fix="optimizer.zero_grad() before train_step")
+
+
+def _strip(module: GraphModule, gradients: int, batch: int) -> list[int]:
+    """Copies that mean nothing in a functional graph disappear; then dead code. Gives the numbers
+    of the gradients that are taken for zero when a step begins."""
     graph = module.graph
     same = {_ATEN.alias.default: 0, _ATEN.clone.default: 0, _ATEN.detach.default: 0,
             _ATEN.copy.default: 1, _ATEN.lift_fresh_copy.default: 0}
@@ -210,20 +221,24 @@ def _strip(module: GraphModule, gradients: int, batch: int) -> None:
             with graph.inserting_before(node):
                 node.replace_all_uses_with(_as_copied(graph, node, source))
             graph.erase_node(node)
-    _clear(graph, gradients, batch)
+    assumed = _clear(graph, gradients, batch)
     graph.eliminate_dead_code()
     module.recompile()
+    return assumed
 
 
-def _clear(graph: Any, gradients: int, batch: int) -> None:
+def _clear(graph: Any, gradients: int, batch: int) -> list[int]:
     """Gradients that every call clears when it ends are zeros when it begins, and adding to zeros
     is no addition. The graph no longer gives gradients afterwards."""
+    assumed = []
     places = [n for n in graph.nodes if n.op == "placeholder"]
     places = places[len(places) - batch - gradients:len(places) - batch]
     (output,) = [n for n in graph.nodes if n.op == "output"]
     *kept, left = output.args[0]
-    for place, after in zip(places, left, strict=True):
-        if after is None or _is_zeros(after):
+    for number, (place, after) in enumerate(zip(places, left, strict=True)):
+        if place.users and (after is None or _is_zeros(after)):
+            if any(not _is_zeros(user) for user in place.users):
+                assumed.append(number)
             with graph.inserting_after(place):
                 zeros = graph.call_function(_ATEN.full_like.default, (place, 0))
             zeros.meta |= {k: v for k, v in place.meta.items() if k in ("val", "tensor_meta")}
@@ -234,6 +249,7 @@ def _clear(graph: Any, gradients: int, batch: int) -> None:
                 and node.args[0].args[0] in places):
             node.replace_all_uses_with(node.args[1])
             graph.erase_node(node)
+    return assumed
 
 
 def _is_zeros(node: Any) -> bool:

@@ -12,10 +12,10 @@
 #endif
 #if KIND == 0
 #define T float
-#define IS_NAN(v) isnan(v)
+#define NAN_FIRST(v, b) (isnan(v) && !isnan(b))
 #else
 #define T int
-#define IS_NAN(v) 0
+#define NAN_FIRST(v, b) false
 #endif
 #if LARGEST
 #define BEFORE(a, b) ((a) > (b))
@@ -42,7 +42,7 @@ void arg_axis(__global const T *x, const uint x_at,
     size_t found = first;
     for (size_t r = first + 1; r < last; r++) {
         const T v = x[x_at + at + r * inner];
-        if (BEFORE(v, top) || (IS_NAN(v) && !IS_NAN(top))) {
+        if (BEFORE(v, top) || NAN_FIRST(v, top)) {
             top = v;
             found = r;
         }

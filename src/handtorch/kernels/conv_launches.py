@@ -26,6 +26,7 @@ FEW_CHANNELS = 4                  # fewer in a group: vectors along the width in
 CHUNK_PIXELS = 2048               # of dy in a partial sum of a weight: its panel stays in the cache
 LEAST_ITEMS = 64                  # of a weight gradient, if its rows can be shared out that far
 MOST_PARTIAL_BYTES = 1 << 24
+GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,9 @@ class Launches:
         return (*before, step, SUM_AXIS.step((part, dw), total, node=self.node))
 
     def _tile(self, rows: int, columns: int) -> dict[str, int]:
-        """Macros of the cheapest tile of the matrix products; panels are padded, so all fit."""
+        """Macros of the cheapest good tile of the matrix products; panels are padded, so all fit."""
         fits = [t for t in tuning_for(self.spec).tiles if t.items <= self.spec.max_work_group]
+        fits = [t for t in fits if t.rate >= GOOD_RATE] or fits
 
         def cost(tile: Tile) -> float:
             return tile.cost(rows, columns, self.spec.compute_units)

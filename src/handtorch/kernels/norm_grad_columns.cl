@@ -1,6 +1,6 @@
 // norm_grad_columns: sums of g * (x - mean) * scale and of g over the k-th TAKE rows, parts[k][0..1][c]
-// g, x: f32 [ROWS][CHANNELS]; mean, scale: f32 [CHANNELS], or [ROWS] (BY_ROW); parts: f32 [chunks][2][CHANNELS].
-// V divides CHANNELS. Item = V columns of one chunk. Aliasing: none. Local memory: none. WG: GROUP.
+// g, x: f32 [ROWS][CHANNELS]; mean, scale: f32 [CHANNELS], or [ROWS] (BY_ROW);
+// parts: f32 [chunks][2][CHANNELS].  V divides CHANNELS. Item = V columns of one chunk. Aliasing: none. Local memory: none. WG: GROUP.
 #ifndef V
 #define V 4
 #define BY_ROW 0

@@ -76,9 +76,8 @@ def fold_steps(x: Value, y: Value, sizes: tuple[int, int, int], fold: str, *,
         out = replace(scratch((outer, count, inner)), dtype=x.dtype)
     numbers = {"OUTER": outer, "REDUCE": length, "INNER": inner, "PIECE": piece, "PIECES": count,
                "SCALE": 1.0 if count > 1 else scale}
-    work = {"node": node, "flops": outer * length * inner}
-    first = (REDUCE_ROW.step((x, out), numbers, defines, **work) if by_rows else
-             REDUCE_AXIS.step((x, out), numbers, {**defines, **wide}, **work))
+    kernel, macros = (REDUCE_ROW, defines) if by_rows else (REDUCE_AXIS, {**defines, **wide})
+    first = kernel.step((x, out), numbers, macros, node=node, flops=outer * length * inner)
     if count == 1:
         return [first]
     return [first, *fold_steps(out, y, (outer, count, inner), fold, scratch=scratch, scale=scale,
@@ -133,20 +132,31 @@ def scan_step(x: Value, y: Value, sizes: tuple[int, int, int], *, product: bool,
                           node=node, flops=outer * length * inner)
 
 
-_REDUCERS = {"sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min, "any": np.max}
+_REDUCERS: dict[str, Callable[..., Array]] = {
+    "sum": np.sum, "prod": np.prod, "amax": np.max, "amin": np.min, "any": np.max}
+_MAPPERS: dict[str, Callable[[Array], Array]] = {
+    "": np.asarray, "abs": np.abs, "square": np.square}
 
 
 def _value(number: int, array: Array) -> Value:
     return Value(number, array.shape, {"f": "f32", "i": "i32", "b": "bool"}[array.dtype.kind])
 
 
+class _Scratch:
+    """Values with fresh ids."""
+
+    def __init__(self, first: int) -> None:
+        self._ids = counting(first)
+
+    def __call__(self, shape: Shape) -> Value:
+        return Value(next(self._ids), shape)
+
+
 def _fold_case(name: str, x: Array, fold: str, of: str = "", scale: float = 1.0) -> Case:
-    f = {"": np.asarray, "abs": np.abs, "square": np.square}[of]
     wide = x.astype("f8" if x.dtype.kind == "f" else "i8")
-    want = scale * _REDUCERS[fold](f(wide), axis=1)
-    fresh = counting(2)
+    want = scale * _REDUCERS[fold](_MAPPERS[of](wide), axis=1)
     steps = fold_steps(_value(0, x), Value(1, want.shape, _value(0, x).dtype), x.shape, fold,
-                       of=of, scale=scale, scratch=lambda shape: Value(next(fresh), shape))
+                       of=of, scale=scale, scratch=_Scratch(2))
     return Case(f"reduce {name} {fold} {of}{x.shape}", tuple(steps), {0: x}, {1: want})
 
 
@@ -184,10 +194,9 @@ def _arg_cases(normal: Callable[..., Array]) -> Iterator[Case]:
         for largest in (True, False):
             at = (np.argmax if largest else np.argmin)(x, axis=1)       # NaN wins here too
             best = np.take_along_axis(x, at[:, None], 1)[:, 0]
-            fresh = counting(3)
             steps = arg_steps(_value(0, x), Value(1, best.shape, _value(0, x).dtype),
                               Value(2, best.shape, "i32"), x.shape, largest=largest,
-                              scratch=lambda shape, fresh=fresh: Value(next(fresh), shape))
+                              scratch=_Scratch(3))
             yield Case(f"arg {number} {'largest' if largest else 'smallest'}", tuple(steps),
                        {0: x}, {1: best.astype("f8"), 2: at.astype("f8")})
 

@@ -63,19 +63,22 @@ def arg(node: Node, target: Target) -> Lowered:
 
 @lowers("cumsum", "cumprod")
 def scan(node: Node, target: Target) -> Lowered:
-    return Lowered((scan_step(*node.inputs, *node.outputs, axis_sizes(node),
+    (x,), (y,) = node.inputs, node.outputs
+    return Lowered((scan_step(x, y, axis_sizes(node),
                               product=node.op == "cumprod", node=target.node),))
 
 
 @lowers("softmax", "log_softmax")
 def softmax(node: Node, target: Target) -> Lowered:
-    return Lowered((softmax_step(*node.inputs, *node.outputs, axis_sizes(node),
+    (x,), (y,) = node.inputs, node.outputs
+    return Lowered((softmax_step(x, y, axis_sizes(node),
                                  log=node.op == "log_softmax", node=target.node,
                                  flops=target.flops),))
 
 
 @lowers("softmax_grad", "log_softmax_grad")
 def softmax_grad(node: Node, target: Target) -> Lowered:
-    return Lowered((softmax_grad_step(*node.inputs, *node.outputs, axis_sizes(node),
+    (g, y), (dx,) = node.inputs, node.outputs
+    return Lowered((softmax_grad_step(g, y, dx, axis_sizes(node),
                                       log=node.op == "log_softmax_grad", node=target.node,
                                       flops=target.flops),))

@@ -12,7 +12,15 @@ from statistics import median
 
 import numpy as np
 
-from handtorch.baseline.fair import Plan, Timing, Work, interleave, middle_half
+from handtorch.baseline.fair import (
+    Plan,
+    Timing,
+    Work,
+    interleave,
+    middle_half,
+    moment,
+    share_of_others,
+)
 from handtorch.baseline.gemm import has_torch, numpy_product, torch_product
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Value
@@ -47,6 +55,7 @@ QUICK = Plan(rounds=3, runs=500, block_s=0.030, most_s=0.030, refuse_s=0.5)
 # What is judged, the best kernel against the CPU's BLAS, takes more and longer blocks.
 DUEL = Plan(rounds=7, runs=500)
 QUICK_DUEL = Plan(rounds=7)
+MOST_OTHERS = 0.05                          # of the machine's cores; beyond that nothing is judged
 
 Steps = Callable[[DeviceSpec, int], tuple[Step, ...]]
 _A, _B, _C, _SCRATCH = range(4)
@@ -100,6 +109,7 @@ def run(at: Setting) -> str:
                     for subject, value in PUBLISHED))
     on = OpenCLExecutor(at.device)
     points: list[Point] = []
+    begin = moment()
     for n in QUICK_SIZES if at.quick else SIZES:
         at.progress(f"{NAME}: n = {n}")
         new = _size(on, n, at.quick)
@@ -108,9 +118,11 @@ def run(at: Setting) -> str:
                       *(_device_result(p, at.place) for p in new if p.on_device),
                       *_ratio(new, n))
         at.record.flush()
-    verdict = judge(points, at.device)
-    at.record.add(verdict)
-    return f"{table(points)}\n{verdict.question}\n{verdict.answer}\n"
+    others = share_of_others(begin)
+    verdict = judge(points, at.device, others)
+    at.record.add(_others_result(others), verdict)
+    doubt = f"Not judged: {verdict.holds_reason}.\n" if verdict.holds is None else ""
+    return f"{table(points)}\n{verdict.question}\n{verdict.answer}\n{doubt}"
 
 
 def _size(on: OpenCLExecutor, n: int, quick: bool) -> list[Point]:
@@ -201,7 +213,15 @@ def _ratio(points: list[Point], n: int) -> tuple[Result, ...]:
                    repeats=len(found), spread=middle_half(found), provenance="measured"),)
 
 
-def judge(points: list[Point], device: FoundDevice) -> Verdict:
+def _others_result(share: float | None) -> Result:
+    """How quiet the machine was; no figure of a busy one is worth much."""
+    return Result(study=NAME, name="cores used by other programs", subject="this machine",
+                  value=None if share is None else 100 * share, unit="%", better="lower",
+                  value_reason="the system does not tell" if share is None else "",
+                  repeats=0 if share is None else 1, provenance="measured")
+
+
+def judge(points: list[Point], device: FoundDevice, others: float | None = None) -> Verdict:
     """A win: the naive kernel loses to the better BLAS, and the best one does not."""
     n = LAST_OF_PAPER
     rate = {p.name: p.rate for p in points if p.n == n}
@@ -215,10 +235,11 @@ def judge(points: list[Point], device: FoundDevice) -> Verdict:
     answer = (f"On {device.label} at n = {n}: naive {naive:.3g}, with tiles or vectors "
               f"{paper:.3g}, with register tiles {ours:.3g} GFLOPS, {word} the CPU's BLAS{shared} "
               f"at {blas:.3g} ({ratio:.2f} x).")
-    holds = None if level else ratio > 1 and naive < blas
-    return Verdict(study=NAME, question=QUESTION, answer=answer, holds=holds,
-                   holds_reason="the ratio differs from 1 by no more than its spread"
-                   if level else "")
+    doubt = "the ratio differs from 1 by no more than its spread" if level else ""
+    if others is not None and others > MOST_OTHERS:
+        doubt = f"other programs used {others:.0%} of this machine's cores meanwhile: run it again"
+    holds = None if doubt else ratio > 1 and naive < blas
+    return Verdict(study=NAME, question=QUESTION, answer=answer, holds=holds, holds_reason=doubt)
 
 
 def table(points: list[Point]) -> str:

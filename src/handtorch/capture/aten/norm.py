@@ -60,7 +60,7 @@ def patched() -> Iterator[None]:
                                     "every step", where=str(user_line() or ""),
                                 fix="momentum=0.1")
         return before(self, x)
-    _BatchNorm.forward = forward  # type: ignore[method-assign]
+    _BatchNorm.forward = forward  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
@@ -198,9 +198,9 @@ def _layer_norm_grad(b: Builder, g: Value, x: Value, shape: Sequence[int], mean:
         dw, db = b.one("mul", (g, h)), g
     if weight is not None:
         g = b.one("mul", (g, weight))
-    sums = b.emit("norm_grad_sums", (g, x, mean, scale), split=(1, x.size // columns, columns))
-    sums = tuple(b.one("reshape", (v,), shape=mean.shape) for v in sums)
-    return _gradient(b, g, h, scale, sums, columns), dw, db
+    flat = b.emit("norm_grad_sums", (g, x, mean, scale), split=(1, x.size // columns, columns))
+    totals = [b.one("reshape", (v,), shape=mean.shape) for v in flat]
+    return _gradient(b, g, h, scale, totals, columns), dw, db
 
 
 @aten("native_group_norm.default")
