@@ -274,3 +274,18 @@ def test_import_needs_neither_torch_nor_a_driver() -> None:
     code = ("import sys; import handtorch, handtorch.pipeline, handtorch.runtime.host;"
             "assert not {'torch', 'pyopencl'} & set(sys.modules), 'loaded'")
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(ht.__file__).parents[1])
+
+
+def test_explain_leads_from_a_layer_to_its_launches_and_lines() -> None:
+    model = mlp()
+    step = ht.train_step(model, nn.CrossEntropyLoss(), torch.optim.SGD(model.parameters(), 0.1),
+                         example=(X, Y), device="null")
+    head, *rows = step.explain("2").splitlines()
+    assert head.split() == ["launch", "kernel", "op", "phase", "layer", "from"]
+    assert len(rows) == 3 and all("test_api.py:" in r for r in rows)     # y, dW, dX
+    assert len(step.explain().splitlines()) == 1 + len(step.program.steps)
+    with pytest.raises(BadInput) as e:
+        step.explain("7")
+    assert str(e.value) == ("no launch belongs to layer '7': the program has 0, 2, 4, "
+                            "loss_fn\n"
+                            "  try: name one of these")

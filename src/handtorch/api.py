@@ -15,6 +15,7 @@ from handtorch.graph.ops.random import seed_words
 from handtorch.pipeline import compile_graph
 from handtorch.program import Program
 from handtorch.runtime.choose import open_executor
+from handtorch.runtime.describe import describe, explain
 from handtorch.runtime.device import Executor, Ticket
 from handtorch.runtime.session import Session
 
@@ -101,6 +102,10 @@ class TrainStep:
         words = np.array(seed_words(seed), "u4")
         if _names(self.program)["rng"]:
             self._session.resident.write_state("rng", words)
+
+    def explain(self, layer: str | None = None) -> str:
+        """Every launch of a layer (by its module path; None: all), with the line it comes from."""
+        return explain(self.program, layer)
 
     def close(self) -> None:
         """Give the device's memory back."""
@@ -218,28 +223,3 @@ def _names(program: Program) -> dict[str, list[str]]:
     for state in program.graph.states:
         names[state.role].append(state.name)
     return names
-
-
-def describe(program: Program, spec: DeviceSpec) -> str:
-    """Launches, bytes across the bus, memory, and what is alive at its peak."""
-    plan, graph = program.plan, program.graph
-    lines = [f"{len(program.steps)} launches a step on {spec.name}",
-             f"{program.bytes_crossing():,} bytes cross a step: "
-             + ", ".join(f"{p.name} {p.value.nbytes:,}" for p in (*graph.inputs, *graph.outputs)),
-             f"{plan.peak_bytes:,} bytes of arena at the peak, floor {plan.floor_bytes:,}, "
-             f"of which {plan.lasting_bytes:,} last between steps"]
-    state = {s.before.id: s.name for s in graph.states}
-    value = {v.id: v for v in graph.values()}
-    maker = {v.id: n for n in graph.nodes for v in n.outputs}
-    if plan.alive_at_peak:
-        lines.append(f"alive at the peak, launch {plan.peak_step} "
-                     f"({program.steps[plan.peak_step].kernel}):" if program.steps else "")
-    alive = sorted((value[k] for k in plan.alive_at_peak if k in value),
-                   key=lambda v: (-v.nbytes, v.id))
-    for v in alive[:8]:
-        made = maker.get(v.id)
-        name = state.get(v.id) or (f"{made.op} of {made.layer or made.phase}" if made else "")
-        lines.append(f"  {v.nbytes:>12,}  {v}  {name}")
-    if len(alive) > 8:
-        lines.append(f"  {sum(v.nbytes for v in alive[8:]):>12,}  {len(alive) - 8} more")
-    return "\n".join(lines)

@@ -132,7 +132,7 @@ class Launches:
         return (*before, step, SUM_AXIS.step((part, dw), total, node=self.node))
 
     def _tile(self, rows: int, columns: int) -> dict[str, int]:
-        """Macros of the cheapest good tile of the matrix products; panels are padded, so all fit."""
+        """Macros of the cheapest good tile of the products; panels are padded, so all fit."""
         fits = [t for t in tuning_for(self.spec).tiles if t.items <= self.spec.max_work_group]
         fits = [t for t in fits if t.rate >= GOOD_RATE] or fits
 

@@ -1,4 +1,4 @@
-"""A program in words: what a step costs, what is alive at its peak, where each launch comes from."""
+"""A program in words: what a step costs, what lives at its peak, where launches come from."""
 
 from __future__ import annotations
 
