@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.errors import BadInput
-from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import ROLES
 from handtorch.graph.ops.random import seed_words
 from handtorch.pipeline import compile_graph
