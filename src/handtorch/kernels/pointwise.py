@@ -63,9 +63,12 @@ def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: i
     width = WIDTH
     while width > columns:
         width //= 2
-    group = LARGE_GROUP if ceil_div(columns, width) * rows >= MANY_ITEMS else SMALL_GROUP
+    across = ceil_div(columns, width)
+    group = LARGE_GROUP if across * rows >= MANY_ITEMS else SMALL_GROUP
+    group_x = min(group, 1 << (across - 1).bit_length())     # short rows share a group
     defines: Defines = {
-        "BODY": body, "SHAPE": "x".join(map(str, shape)), "V": width, "GROUP": group,
+        "BODY": body, "SHAPE": "x".join(map(str, shape)), "V": width,
+        "GROUP_X": group_x, "GROUP_Y": group // group_x,
         "STRIDES": ";".join(",".join(map(str, s)) for s in strides),
         "TYPES": ",".join([*(v.dtype for v in inputs), output.dtype])}
     return POINTWISE.step([*inputs, output], {"ROWS": rows, "COLUMNS": columns}, defines,
@@ -73,9 +76,9 @@ def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: i
 
 
 def _geometry(defines: Defines, sizes: Sizes) -> Geometry:
-    group = number(defines, "GROUP")
+    x, y = number(defines, "GROUP_X"), number(defines, "GROUP_Y")
     across = ceil_div(int(sizes["COLUMNS"]), number(defines, "V"))
-    return (ceil_div(across, group) * group, int(sizes["ROWS"])), (group, 1)
+    return (ceil_div(across, x) * x, ceil_div(int(sizes["ROWS"]), y) * y), (x, y)
 
 
 def _text(defines: Defines) -> str:
@@ -92,8 +95,8 @@ def _text(defines: Defines) -> str:
              "// Generated. Layout: row-major; inputs through strides. Local memory: none.",
              f"__kernel void pointwise({', '.join(arguments)}) {{",
              f"    const size_t first = get_global_id(0) * {width};",
-             f"    if (first >= {shape[-1]}) return;     // the last group may hang over the edge",
              "    const size_t row = get_global_id(1);",
+             f"    if (first >= {shape[-1]} || row >= {prod(shape[:-1])}) return;   // hangs over",
              f"    const size_t out = y_at + row * {shape[-1]};"]
     lines += [f"    const size_t x{i}_row = {_row_index(i, s, shape)};"
               for i, s in enumerate(strides)]
@@ -160,7 +163,7 @@ def _load(i: int, kind: str, stride: int, width: int) -> str:
 
 POINTWISE = Kernel("pointwise", access=("r", "w"), geometry=_geometry, text=_text,
                    defaults={"BODY": "relu(x0)", "SHAPE": "8", "STRIDES": "1", "V": 8,
-                             "GROUP": SMALL_GROUP, "TYPES": "f32,f32"})
+                             "GROUP_X": SMALL_GROUP, "GROUP_Y": 1, "TYPES": "f32,f32"})
 KERNELS = (POINTWISE,)
 
 
