@@ -33,8 +33,8 @@ def run(more: list[str]) -> int:
 
 
 def test(more: list[str]) -> int:
-    """all tests but the slow ones, on every OpenCL implementation found"""
-    return _python("-m", "pytest", "-m", "not slow", *more)
+    """all tests but the slow ones, on every OpenCL implementation found, a file per core"""
+    return _python("-m", "pytest", "-m", "not slow", "-n", "auto", "--dist", "loadfile", *more)
 
 
 def slow(more: list[str]) -> int:
