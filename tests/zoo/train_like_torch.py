@@ -28,6 +28,9 @@ from handtorch.zoo.registry import MODELS
 
 Weights = dict[str, NDArray[Any]]
 STEPS, BATCHES = 20, 4
+# With the batches from seed 0 two neighbours in InceptionV1's maxpool4 differ by 3.5e-7 in float64:
+# which of them is the larger is a matter of rounding, and so is every gradient before it.
+FIRST_SEED = {"InceptionV1": 10}
 TIMES = 3.0
 HALF_ULP = 2.0 ** -24
 
@@ -66,7 +69,8 @@ def start(entry: Entry) -> Any:
 
 
 def batches(entry: Entry) -> list[Batch]:
-    return [entry.batch(entry.small_batch, small=True, seed=seed) for seed in range(BATCHES)]
+    first = FIRST_SEED.get(entry.name, 0)
+    return [entry.batch(entry.small_batch, small=True, seed=first + i) for i in range(BATCHES)]
 
 
 def by_torch(entry: Entry, dtype: torch.dtype, channels_last: bool = False) -> Weights:

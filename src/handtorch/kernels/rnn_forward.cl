@@ -15,7 +15,7 @@
 #define CELL 3
 #define SAVE 1
 #define STATES 1
-#define BIAS 1
+#define BIAS 0
 #define R 2
 #define V 4
 #define WG 1

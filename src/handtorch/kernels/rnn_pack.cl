@@ -4,7 +4,7 @@
 // until it ends at H, as in the kernels that read it. Aliasing: none. V must be <= H.
 // Item = one k of one block. Local memory: none. WG: GROUP x 1.
 #ifndef GROUP
-#define GROUP 4
+#define GROUP 16
 #define GATES 4
 #define V 4
 #define BACK 0
