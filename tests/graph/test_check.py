@@ -19,7 +19,7 @@ def test_a_good_graph_passes() -> None:
 
 
 @pytest.mark.parametrize(("node", "said"), [
-    (Node("sin", (X,), (Y,)), "unknown op"),
+    (Node("frobnicate", (X,), (Y,)), "unknown op"),
     (Node("add", (X, Value(9, (3,))), (Y,)), "is not written yet"),
     (Node("add", (X, W), (Value(1, (3, 2)),)), r"gives \(\(\(2, 3\), 'f32'\),\)"),
     (Node("add", (X, W), (Y,), phase="sideways"), "unknown phase"),

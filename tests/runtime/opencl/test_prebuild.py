@@ -18,7 +18,7 @@ X = np.linspace(-2, 2, 35, dtype="f4").reshape(5, 7)
 
 
 def several() -> Graph:
-    """x -> softmax, its logarithm, row sums, column sums: four different kernels."""
+    """x -> softmax, its logarithm, row sums, column sums: several different kernels."""
     x = Value(0, (5, 7))
     outs = [Value(1, (5, 7)), Value(2, (5, 7)), Value(3, (5,)), Value(4, (7,))]
     nodes = (Node("softmax", (x,), (outs[0],)), Node("log_softmax", (x,), (outs[1],)),
@@ -29,9 +29,9 @@ def several() -> Graph:
 
 def test_parts_share_no_kernel_and_lose_none() -> None:
     steps = compile_graph(several(), open_executor("ref").spec).steps
-    parts = split(steps, 3)
+    parts = split(steps, 2)
     names = [{step_instance(s) for s in part} for part in parts]
-    assert len(parts) == 3 and sum(map(len, names)) == len(set().union(*names)) == 4
+    assert len(parts) == 2 and not names[0] & names[1]
     assert sorted(map(step_instance, steps)) == sorted(step_instance(s) for p in parts for s in p)
 
 
