@@ -8,7 +8,7 @@ import pytest
 
 from handtorch.graph.device_spec import GENERIC, KINDS
 from handtorch.kernels.gemm_specs import DOT, PACK_B, REGISTER
-from handtorch.kernels.gemm_tiles import Tile, best_tile, table, tuning_for
+from handtorch.kernels.gemm_tiles import Tile, best_tile, row_groups, table, tuning_for
 from handtorch.kernels.spec import ceil_div
 
 CPU = replace(GENERIC, kind="cpu", float_width=16, max_work_group=4096)
@@ -64,3 +64,13 @@ def test_cost_counts_padding_and_idle_units() -> None:
     tile = Tile((), 16, rows=4, columns=16, items=1, rate=0.5)
     assert tile.cost(4, 16, units=0) == 128             # one group of 64 outputs at half the rate
     assert tile.cost(5, 17, units=2) == (4 + 2) * 128   # four groups, and two idle
+
+
+@pytest.mark.parametrize(("platform", "n", "want"), [
+    ("Intel(R) OpenCL", 256, {"WGX": 4}), ("Intel(R) OpenCL", 64, {}),
+    ("Portable Computing Language", 1024, {})])
+def test_row_tiles_share_a_group_only_where_the_platform_gains(platform: str, n: int,
+                                                               want: dict[str, int]) -> None:
+    spec = replace(GENERIC, kind="cpu", float_width=16, platform=platform)
+    tile = best_tile(tuning_for(spec).tiles, n, n, spec)
+    assert row_groups(tile, n, n, spec) == want

@@ -13,7 +13,7 @@ from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.gemm_cases import cases
 from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, tile_width
-from handtorch.kernels.gemm_tiles import Tuning, best_tile, tuning_for
+from handtorch.kernels.gemm_tiles import Tuning, best_tile, row_groups, tuning_for
 from handtorch.kernels.spec import ceil_div
 
 __all__ = ["KERNELS", "Form", "cases", "matmul_steps"]
@@ -47,7 +47,7 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     defines = {**dict(tile.defines), **epilogue}
     before: tuple[Step, ...] = ()
     if form != "dot":
-        defines |= {"TA": int(ta), "PB": int(form == "packed")}
+        defines |= {"TA": int(ta), "PB": int(form == "packed"), **row_groups(tile, m, n, spec)}
     if form == "packed":
         width = tile_width(defines)
         panels = new_value((ceil_div(n, width), k, width))

@@ -81,6 +81,22 @@ def tuning_for(spec: DeviceSpec) -> Tuning:
     return max(fitting, key=lambda t: t.float_width)
 
 
+@cache
+def _groups() -> tuple[dict[str, Any], ...]:
+    text = (files("handtorch.kernels") / "tuned" / "gemm.json").read_text()
+    return tuple(json.loads(text)["groups"])
+
+
+def row_groups(tile: Tile, m: int, n: int, spec: DeviceSpec) -> dict[str, int]:
+    """How many row tiles make a work-group: more than the tile says, where the platform gains."""
+    for entry in _groups():
+        rows, columns = tile.rows * entry["WGX"], tile.columns
+        if (entry["platform"] == spec.platform and tile.items == 1
+                and ceil_div(m, rows) * ceil_div(n, columns) >= entry["least"]):
+            return {"WGX": entry["WGX"]}
+    return {}
+
+
 def best_tile(tiles: Iterable[Tile], m: int, n: int, spec: DeviceSpec) -> Tile:
     """The cheapest tile that fits the shape and the device's work-groups; the first of equals."""
     fitting = [t for t in tiles if t.item_columns <= n and t.items <= spec.max_work_group]
