@@ -53,9 +53,15 @@ class Tuning:
 
 
 @cache
-def table() -> tuple[Tuning, ...]:
+def _tuned() -> dict[str, Any]:
     text = (files("handtorch.kernels") / "tuned" / "gemm.json").read_text()
-    return tuple(_tuning(entry) for entry in json.loads(text)["devices"])
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@cache
+def table() -> tuple[Tuning, ...]:
+    return tuple(_tuning(entry) for entry in _tuned()["devices"])
 
 
 def _tuning(entry: dict[str, Any]) -> Tuning:
@@ -81,15 +87,9 @@ def tuning_for(spec: DeviceSpec) -> Tuning:
     return max(fitting, key=lambda t: t.float_width)
 
 
-@cache
-def _groups() -> tuple[dict[str, Any], ...]:
-    text = (files("handtorch.kernels") / "tuned" / "gemm.json").read_text()
-    return tuple(json.loads(text)["groups"])
-
-
 def row_groups(tile: Tile, m: int, n: int, spec: DeviceSpec) -> dict[str, int]:
     """How many row tiles make a work-group: more than the tile says, where the platform gains."""
-    for entry in _groups():
+    for entry in _tuned()["groups"]:
         rows, columns = tile.rows * entry["WGX"], tile.columns
         if (entry["platform"] == spec.platform and tile.items == 1
                 and ceil_div(m, rows) * ceil_div(n, columns) >= entry["least"]):
