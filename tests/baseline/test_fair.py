@@ -60,7 +60,7 @@ def measure(clock: Clock) -> Measure:
 def test_each_round_starts_with_another_side_and_blocks_do_not_mix(measure: Measure) -> None:
     _, log = measure(Plan(rounds=2, block_s=0.008), a=0.001, b=0.002)
     prepare = [("a", 1), ("a", 1), ("a", 2), ("b", 1), ("b", 1), ("b", 1)]
-    a, b = [("a", 1), ("a", 1), ("a", 8)], [("b", 1), ("b", 1), ("b", 4)]
+    a, b = [("a", 80), ("a", 8)], [("b", 40), ("b", 4)]     # 80 ms untimed first
     assert log == [*prepare, *a, *b, *b, *a]
 
 
@@ -78,6 +78,7 @@ def test_slow_sides_do_what_fits(measure: Measure) -> None:
     assert timings["a"].runs == 9
     assert timings["b"].seconds == pytest.approx((0.015,))
     assert [entry for entry in log if entry[0] == "b"] == [("b", 1)] * 3    # no more warming up
+    assert log.count(("a", 4)) == 3         # 10 ms of warming up, not 80
 
 
 def test_a_side_that_is_too_slow_is_left_out_and_says_why(measure: Measure) -> None:

@@ -4,6 +4,10 @@ Two thread pools in one process steal each other's cores: after a call into NumP
 workers spin, for OpenBLAS some 30 ms, and whoever comes next gets half a machine. So sides run in
 blocks of their own: wait until the process is quiet, warm up untimed, then one side alone for a
 while; then the next, in several rounds.
+
+The warm-up is long because a virtual machine's idle cores answer slowly at first: after a pause,
+PoCL's 256 x 256 product took 215 us for some 50 ms and 130 us from then on (its threads sleep
+between launches; those of a BLAS spin).
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ from statistics import median
 Work = Callable[[int], None]                # do it so many times, and wait for the end
 
 PAUSE_S = 0.010
+WARM_UP_S = 0.080
 _QUIET_S = 0.001                            # CPU time of this process in one pause
 _MOST_PAUSES = 50
 _STAT = Path("/proc/stat")
@@ -59,6 +64,7 @@ class _Course:
 
     work: Work
     count: int = 1                          # runs in a block
+    warm_up: int = 1                        # untimed runs before it
     rounds: int = 1
     seconds: list[float] = field(default_factory=list)
     refused: str = ""
@@ -73,7 +79,7 @@ def interleave(sides: Mapping[str, Work], plan: Plan) -> dict[str, Timing]:
         for name in names[first:] + names[:first]:
             course = courses[name]
             if number < course.rounds:
-                course.seconds.append(_block(course.work, course.count))
+                course.seconds.append(_block(course))
     return {name: Timing(tuple(c.seconds), c.count * len(c.seconds), c.refused)
             for name, c in courses.items()}
 
@@ -142,15 +148,15 @@ def _prepare(work: Work, plan: Plan) -> _Course:
         once = timed(work, several) / several
     wanted = max(ceil(plan.runs / plan.rounds), ceil(plan.block_s / once))
     return _Course(work, int(max(1, min(wanted, plan.most_s / once))),
+                   ceil(min(WARM_UP_S, plan.most_s) / once),
                    1 if once > plan.most_s else plan.rounds)
 
 
-def _block(work: Work, count: int) -> float:
+def _block(course: _Course) -> float:
     settle()
-    if count > 1:                           # where one run is a whole block, caches hardly matter
-        work(1)
-        work(1)
-    return timed(work, count) / count
+    if course.count > 1:                    # where one run is a whole block, warmth hardly matters
+        course.work(course.warm_up)
+    return timed(course.work, course.count) / course.count
 
 
 def middle_half(values: Sequence[float]) -> float:
