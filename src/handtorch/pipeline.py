@@ -20,6 +20,7 @@ from handtorch.passes.fuse import fuse_pointwise
 from handtorch.passes.order import order
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
+from handtorch.passes.update import fuse_updates
 from handtorch.passes.views import fold_views
 from handtorch.plan.arena import make_plan
 from handtorch.plan.proof import prove
@@ -30,6 +31,7 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("views", fold_views),
     ("cross-entropy", fuse_cross_entropy),
     ("epilogues", fuse_epilogues),
+    ("updates", fuse_updates),
     ("point-wise regions", fuse_pointwise),
     ("settle", settle),
     ("order", order),

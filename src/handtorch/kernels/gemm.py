@@ -12,11 +12,11 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.gemm_cases import cases
-from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, tile_width
+from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, Sgd, tile_width
 from handtorch.kernels.gemm_tiles import Tuning, best_tile, row_groups, tuning_for
 from handtorch.kernels.spec import ceil_div
 
-__all__ = ["KERNELS", "Form", "cases", "matmul_steps"]
+__all__ = ["KERNELS", "Form", "Sgd", "cases", "matmul_steps"]
 
 # B as it is; B packed into panels first; B transposed and read as it is.
 Form = Literal["register", "packed", "dot"]
@@ -24,12 +24,14 @@ Form = Literal["register", "packed", "dot"]
 
 def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = False,
                  bias: Value | None = None, relu: bool = False, mask: Value | None = None,
-                 spec: DeviceSpec, node: int = 0, new_value: Callable[[Shape], Value],
+                 update: Sgd | None = None, spec: DeviceSpec, node: int = 0,
+                 new_value: Callable[[Shape], Value],
                  form: Form | None = None) -> tuple[Step, ...]:
     """The launches that leave f(op(a) op(b)) in `c`: one, or two when B is packed first.
 
     op transposes where `ta` or `tb` says so; f adds `bias` [N], then applies ReLU if `relu`, then
-    keeps only where `mask` [M, N] is above 0 (the gradient of a ReLU whose output it is). The same
+    keeps only where `mask` [M, N] is above 0 (the gradient of a ReLU whose output it is). With
+    `update` the product is a gradient, and `c` the weight that it changes in place. The same
     shape on the same device always gives the same launches, and these the same bits. `new_value`
     is asked for scratch space, alive between the two launches only. `form` overrides the choice
     of kernels, for studies and tests."""
@@ -41,10 +43,11 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     tuning = tuning_for(spec)
     form = form or _form(tuning, m, b, ta, tb)
     assert form in _forms(ta, tb), f"{form} cannot do ta={ta} tb={tb}"
+    assert update is None or form != "dot", "gemm_dot updates no weights"
     epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
     extra = tuple(v for v in (bias, mask) if v is not None)
     tile = best_tile(tuning.dots if form == "dot" else tuning.tiles, m, n, spec)
-    defines = {**dict(tile.defines), **epilogue}
+    defines: dict[str, int | str] = {**dict(tile.defines), **epilogue}
     before: tuple[Step, ...] = ()
     if form != "dot":
         defines |= {"TA": int(ta), "PB": int(form == "packed"), **row_groups(tile, m, n, spec)}
@@ -56,8 +59,11 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
                               node=node),)
         b = panels
     kernel = DOT if form == "dot" else REGISTER
-    return (*before, kernel.step((a, b, c, *extra), {"M": m, "N": n, "K": k}, defines, node=node,
-                                 flops=2 * m * n * k, access=("r", "r", "w", *"r" * len(extra))))
+    changed = update.operands() if update else {}
+    defines |= update.defines() if update else {}
+    access = ("r", "r", "rw" if update else "w", *"r" * len(extra), *changed.values())
+    return (*before, kernel.step((a, b, c, *extra, *changed), {"M": m, "N": n, "K": k}, defines,
+                                 node=node, flops=2 * m * n * k, access=access))
 
 
 def _forms(ta: bool, tb: bool) -> tuple[Form, ...]:

@@ -16,6 +16,7 @@ from handtorch.kernels.gemm_specs import (
     TILED,
     TILED_VECTOR,
     VECTOR,
+    Sgd,
     tile_width,
 )
 from handtorch.kernels.spec import Kernel, ceil_div, number
@@ -43,6 +44,7 @@ def packed(b: Array, width: int) -> Array:
 def cases() -> Iterator[Case]:
     yield from _ladder()
     yield from _register()
+    yield from _updates()
     yield from _dot()
     yield from _pack()
 
@@ -81,6 +83,41 @@ def _register() -> Iterator[Case]:
             ({"R": 8, "NV": 1, "V": 2, "KU": 2, **bias}, (17, 3, 19)),
             ({"R": 8, "NV": 1, "V": 8, "KU": 4}, (9, 10, 31))):
         yield _product(REGISTER, macros, size)
+
+
+def _updates() -> Iterator[Case]:
+    """A product that is a gradient and updates its weight, in whole vectors and at the edge."""
+    wide = {"R": 6, "NV": 4, "V": 16, "KU": 4, "TA": 1}
+    small = {"R": 4, "NV": 2, "V": 4, "KU": 2}
+    one = {"R": 1, "NV": 1, "V": 1, "KU": 1, "TA": 1}
+    for macros, size, momentum, nesterov in (
+            (wide, (7, 129, 5), 0.9, False), ({**wide, "PB": 1}, (13, 67, 3), 0.9, True),
+            (small, (5, 13, 9), 0.0, False),
+            ({**small, "WGX": 16, "WGY": 8}, (65, 9, 7), 0.5, False),
+            (one, (3, 2, 4), 0.9, False)):
+        yield _update(macros, size, momentum, nesterov)
+
+
+def _update(macros: Mapping[str, int], size: Sizes, momentum: float, nesterov: bool) -> Case:
+    m, n, k = size
+    rng = np.random.default_rng(m * n * k)
+    a, b, w, moment = (rng.normal(size=s).astype("f4") for s in ((m, k), (k, n), (m, n), (m, n)))
+    rate, decay = np.float32(0.1).reshape(1), 0.01
+    d = decay * w.astype("f8") - reference(a, b)
+    moved = momentum * moment + d
+    by = d + momentum * moved if nesterov else moved
+    want = {_C: w - 0.1 * by, **({_MASK: moved} if momentum else {})}
+    width = tile_width({**REGISTER.defaults, **macros})
+    given = {_A: a.T if macros.get("TA") else a, _B: packed(b, width) if macros.get("PB") else b,
+             _C: w, _BIAS: rate, **({_MASK: moment} if momentum else {})}
+    given = {i: np.ascontiguousarray(x) for i, x in given.items()}
+    values = {i: Value(i, x.shape) for i, x in given.items()}
+    rule = Sgd(values[_BIAS], values.get(_MASK), momentum, decay, True, nesterov)
+    step = REGISTER.step(list(values.values()), {"M": m, "N": n, "K": k},
+                         {**macros, **rule.defines()}, flops=2 * m * n * k,
+                         access=("r", "r", "rw", *rule.operands().values()))
+    told = _name(REGISTER, macros, size)
+    return Case(f"{told} sgd {momentum}{' nesterov' * nesterov}", (step,), given, want)
 
 
 def _dot() -> Iterator[Case]:

@@ -1,5 +1,7 @@
 // gemm_register: C = f(A B); an item keeps R rows x NV vectors of V columns of C in registers.
 //   f(x) = x, then + bias[j] if BIAS, then max(x, 0) if ACT is 1, then x * (y[i][j] > 0) if MASK.
+// With SGD the product is the gradient of the weight C, which is updated as by kernel sgd: the
+//   gradient itself is never stored. lr f32 [1]; m f32 [M, N] in place, absent if not HAS_MOMENTUM.
 // A f32 [M, K] (TA: [K, M]), B f32 [K, N] (PB: panels [ceil(N/W)][K][W] of pack_b), C f32 [M, N],
 // bias f32 [N], y f32 [M, N], row-major; C may overlap no other operand.  W = NV V must be <= N.
 // Edges: rows beyond M read row M-1 and are not stored; the last tile of columns is moved left until
@@ -15,6 +17,12 @@
 #define BIAS 0
 #define ACT 0
 #define MASK 0
+#define SGD 0
+#define HAS_MOMENTUM 0
+#define NESTEROV 0
+#define SIGN 1.0f
+#define DECAY 0.0f
+#define MOMENTUM 0.0f
 #define WGX 1
 #define WGY 1
 #endif
@@ -59,16 +67,39 @@
 #else
 #define APPLY_MASK(v)
 #endif
+#if HAS_MOMENTUM
+#define MOVE(T, LD, ST) { \
+        __global float *moment = m_ + m_at + (c - C - C_at); \
+        const T moved = MOMENTUM * LD(0, moment) + d; \
+        ST(moved, 0, moment); \
+        d = NESTEROV ? d + MOMENTUM * moved : moved; }
+#else
+#define MOVE(T, LD, ST)
+#endif
+#if SGD
+#define UPDATE(T, LD, ST, x) { \
+        const T old = LD(0, c); \
+        T d = SIGN * x + DECAY * old; \
+        MOVE(T, LD, ST) \
+        x = old - lr[lr_at] * d; }
+#else
+#define UPDATE(T, LD, ST, x)
+#endif
 #define STORE_ROW(r) if (i + r < m) { const size_t r_ = r; EACH_COL(NV, STORE, r) }
 #define STORE(r, v) if (j + (v + 1) * V > own) { \
         __global float *c = C + C_at + (i + r_) * n + j + v * V; \
         FLOATS s = c##r##_##v; \
         ADD_BIAS(v) APPLY APPLY_MASK(v) \
-        if (j + v * V >= own) STORE_V(s, 0, c); \
+        if (j + v * V >= own) { UPDATE(FLOATS, LOAD_V, STORE_V, s) STORE_V(s, 0, c); } \
         else { \
             float lanes[V]; \
             STORE_V(s, 0, lanes); \
-            for (size_t l = own - j - v * V; l < V; ++l) c[l] = lanes[l]; \
+            c += own - j - v * V; \
+            for (size_t l = own - j - v * V; l < V; ++l, ++c) { \
+                float one = lanes[l]; \
+                UPDATE(float, vload1, vstore1, one) \
+                *c = one; \
+            } \
         } }
 __kernel __attribute__((reqd_work_group_size(WGX, WGY, 1)))
 void gemm_register(__global const float *A, const uint A_at, __global const float *B, const uint B_at,
@@ -78,6 +109,12 @@ void gemm_register(__global const float *A, const uint A_at, __global const floa
 #endif
 #if MASK
                    __global const float *y, const uint y_at,
+#endif
+#if SGD
+                   __global const float *lr, const uint lr_at,
+#endif
+#if HAS_MOMENTUM
+                   __global float *m_, const uint m_at,
 #endif
                    const int M, const int N, const int K) {
     const size_t m = M, n = N, i = get_global_id(0) * R, own = get_global_id(1) * W;

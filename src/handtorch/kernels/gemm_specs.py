@@ -6,12 +6,16 @@ what `gemm.matmul_steps` uses."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from handtorch.graph.node import Value
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
 _MNK = {"M": "int", "N": "int", "K": "int"}
 _FORMS = {"BIAS": 0, "ACT": 0, "MASK": 0}
 _GROUP = {"WGX": 1, "WGY": 1}
+_UPDATE: Defines = {"SGD": 0, "HAS_MOMENTUM": 0, "NESTEROV": 0, "SIGN": "1.0f", "DECAY": "0.0f",
+                    "MOMENTUM": "0.0f"}
 DOT_COLUMNS = 4                             # columns that an item of gemm_dot computes
 
 
@@ -56,6 +60,31 @@ def tile_width(defines: Defines) -> int:
     return number(defines, "NV") * number(defines, "V")
 
 
+@dataclass(frozen=True)
+class Sgd:
+    """The update of a weight by the product that is its gradient; `moment` may be absent."""
+
+    rate: Value
+    moment: Value | None
+    momentum: float
+    decay: float
+    maximize: bool
+    nesterov: bool
+
+    def defines(self) -> dict[str, int | str]:
+        return {"SGD": 1, "HAS_MOMENTUM": int(self.moment is not None),
+                "NESTEROV": int(self.nesterov), "SIGN": "-1.0f" if self.maximize else "1.0f",
+                "DECAY": c_float(self.decay), "MOMENTUM": c_float(self.momentum)}
+
+    def operands(self) -> dict[Value, str]:
+        return {self.rate: "r", **({self.moment: "rw"} if self.moment is not None else {})}
+
+
+def c_float(number: float) -> str:
+    """The number as a float of OpenCL C: all its digits, and a point or an exponent."""
+    return f"{float(number)!r}f"
+
+
 def _panels(defines: Defines, sizes: Sizes) -> Geometry:
     panels = ceil_div(int(sizes["N"]), number(defines, "W"))
     blocks = ceil_div(int(sizes["K"]), number(defines, "KB"))
@@ -73,7 +102,8 @@ TILED_VECTOR = Kernel("gemm_tiled_vector", ("r", "r", "w"),
                       _outputs(lambda d: number(d, "V"), _square), _MNK, {"TS": 32, "V": 4},
                       space={"TS": (16, 32), "V": (2, 4, 8, 16)}, local_bytes=_two_tiles_bytes)
 REGISTER = Kernel("gemm_register", ("r", "r", "w"), _tiles(tile_width), _MNK,
-                  {"R": 4, "NV": 2, "V": 4, "KU": 2, "TA": 0, "PB": 0, **_FORMS, **_GROUP},
+                  {"R": 4, "NV": 2, "V": 4, "KU": 2, "TA": 0, "PB": 0, **_FORMS, **_UPDATE,
+                   **_GROUP},
                   space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 2, 4, 8, 16),
                          "KU": (1, 2, 4)})
 DOT = Kernel("gemm_dot", ("r", "r", "w"), _tiles(lambda _: DOT_COLUMNS), _MNK,

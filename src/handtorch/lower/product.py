@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from handtorch.graph.node import Node
-from handtorch.graph.step import Lowered
+from handtorch.graph.step import Alias, Lowered
 from handtorch.kernels.bmm import bmm_steps
-from handtorch.kernels.gemm import matmul_steps
+from handtorch.kernels.gemm import Sgd, matmul_steps
 from handtorch.lower.registry import Target, lowers
 
 
@@ -20,6 +20,20 @@ def matmul(node: Node, target: Target) -> Lowered:
         a, b, node.outputs[0], ta=node.flag("ta"), tb=node.flag("tb"), bias=bias,
         relu="relu" in does, mask=mask, spec=target.spec, node=target.node,
         new_value=target.scratch))
+
+
+@lowers("matmul_sgd")
+def matmul_sgd(node: Node, target: Target) -> Lowered:
+    """The launch of the gradient also moves the weight; both changes are in place."""
+    weight, a, b, rate, *moments = node.inputs
+    new, *moved = node.outputs
+    update = Sgd(rate, moved[0] if moved else None, node.number("momentum"), node.number("decay"),
+                 node.flag("maximize"), node.flag("nesterov"))
+    steps = matmul_steps(a, b, new, ta=node.flag("ta"), tb=node.flag("tb"), update=update,
+                         spec=target.spec, node=target.node, new_value=target.scratch,
+                         form="packed" if node.flag("tb") else None)
+    old = (weight, *moments)
+    return Lowered(steps, tuple(Alias(n, o) for n, o in zip(node.outputs, old, strict=True)))
 
 
 @lowers("bmm")

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from handtorch.graph.node import Node, Shape
 from handtorch.graph.ops.op import Op, Types
 
@@ -45,8 +47,21 @@ def _batch_flops(node: Node) -> int:
     return 2 * batch(node) * m * n * k
 
 
+def _updated(node: Node) -> Types:
+    kept = (node.inputs[0], *node.inputs[4:])
+    return tuple((v.shape, v.dtype) for v in kept)
+
+
+def _update_flops(node: Node) -> int:
+    product = replace(node, op="matmul", inputs=node.inputs[1:3], outputs=())
+    return _flops(product) + 4 * node.inputs[0].size
+
+
 OPS = (
     Op("matmul", _result, _flops),
+    # (weight, a, b, learning rate[, momentum]): `sgd` by the gradient op(a) op(b), which is not
+    # kept; attributes of both.
+    Op("matmul_sgd", _updated, _update_flops, in_place=((0, 0), (1, 4))),
     # [B, M, K] x [B, K, N] -> [B, M, N]; each may have one matrix only; flags `ta`, `tb`
     Op("bmm", _batch_result, _batch_flops),
 )

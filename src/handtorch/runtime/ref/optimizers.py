@@ -41,6 +41,11 @@ def _bias(steps: Array, beta: float) -> Array:
 
 @reference("sgd")
 def _sgd(node: Node, w: Array, g: Array, lr: Array, *moment: Array) -> tuple[Array, ...]:
+    return new_weight(node, w, g, lr, *moment)
+
+
+def new_weight(node: Node, w: Array, g: Array, lr: Array, *moment: Array) -> tuple[Array, ...]:
+    """SGD's, and the new momentum if there is one."""
     d = _direction(node, w, g)
     if not moment:
         return (w - lr * d,)

@@ -6,12 +6,17 @@ import numpy as np
 
 from handtorch.graph.node import Node
 from handtorch.runtime.device import Array
+from handtorch.runtime.ref.optimizers import new_weight
 from handtorch.runtime.ref.registry import reference
+
+
+def _product(node: Node, a: Array, b: Array) -> Array:
+    return np.asarray((a.T if node.flag("ta") else a) @ (b.T if node.flag("tb") else b))
 
 
 @reference("matmul")
 def _matmul(node: Node, a: Array, b: Array, *extra: Array) -> Array:
-    y = (a.T if node.flag("ta") else a) @ (b.T if node.flag("tb") else b)
+    y = _product(node, a, b)
     rest = list(extra)
     for word in node.words("epilogue"):
         if word == "bias":
@@ -21,6 +26,12 @@ def _matmul(node: Node, a: Array, b: Array, *extra: Array) -> Array:
         else:
             y = np.where(rest.pop(0) > 0, y, 0)
     return np.asarray(y)
+
+
+@reference("matmul_sgd")
+def _matmul_sgd(node: Node, w: Array, a: Array, b: Array, lr: Array, *moment: Array
+                ) -> tuple[Array, ...]:
+    return new_weight(node, w, _product(node, a, b), lr, *moment)
 
 
 @reference("bmm")
