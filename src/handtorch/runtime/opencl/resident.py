@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any
@@ -42,15 +43,16 @@ class OpenCLResident:
         on.check_room(self._bytes)
         self._states = {s.name: s for s in program.graph.states}
         self._banks = [on.buffer(n) for n in plan.bank_bytes]
-        self._slots = [Slot(on, plan) for _ in range(RING)]
-        compiled = compile_steps(on, program.steps, plan)
-        with on.asking("preparing the kernels"):
-            self._calls = self._preset(compiled)
-        self._queue = on.queue
         self._inputs = tuple((p.value, plan.places[p.value.id].offset_bytes)
                              for p in program.graph.inputs)
         self._outputs = tuple((p.value, plan.places[p.value.id].offset_bytes)
                               for p in program.graph.outputs)
+        self._slots = [Slot(on, plan, self._inputs, self._outputs) for _ in range(RING)]
+        self._lent: tuple[Array, ...] = ()
+        compiled = compile_steps(on, program.steps, plan)
+        with on.asking("preparing the kernels"):
+            self._calls = self._preset(compiled)
+        self._queue = on.queue
         self._in_bytes = sum(p.value.nbytes for p in program.graph.inputs)
         self._out_bytes = sum(p.value.nbytes for p in program.graph.outputs)
         for name in self._states:
@@ -77,6 +79,20 @@ class OpenCLResident:
         banks = [*self._banks, slot.output, slot.input]     # where -2 and -1 point
         return [self._on.where(self.program.plan, o.value, banks) for o in step.operands]
 
+    def stage(self) -> tuple[Array, ...]:
+        """The inputs of the next step where the device will read them, for the caller to fill.
+
+        Given to `submit` they are not copied: a batch made in place crosses for nothing on a device
+        that shares the host's memory. What they hold before is undefined; the next `submit` takes
+        them back, whatever batch it is given, and they must not be touched after it."""
+        self._needs_open()
+        slot = self._slots[self.counters.steps % RING]
+        with self._on.asking("a step", self._bytes):
+            slot.take(self._queue, self.counters)
+        slot.keep_results()
+        self._lent += (views := tuple(slot.view(value, at) for value, at in self._inputs))
+        return views
+
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> SlotTicket:
         """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""
         self._needs_open()
@@ -84,22 +100,33 @@ class OpenCLResident:
         slot = self._slots[turn]
         try:
             slot.take(self._queue, counters)
-            slot.keep_results()
-            for (value, offset), data in zip(self._inputs, batch, strict=True):
-                slot.put(value, offset, data)
+            copy_ns = self._copy(slot, batch)
             queue = self._switch(self._on.timed_queue if timed else self._on.queue)
-            slot.unmap(queue)
+            moves = slot.unmap(queue)
             events = self._replay(queue, self._calls[turn])
-            slot.map(queue)
+            moves += slot.map(queue)
             queue.flush()
         except self._cl.Error as e:
             raise refused(self._on.spec, "a step", self._bytes, e) from e
-        ticket = SlotTicket(self._on, slot, self._outputs, events if timed else None)
+        ticket = (SlotTicket(self._on, slot, self._outputs, events, moves, copy_ns) if timed
+                  else SlotTicket(self._on, slot, self._outputs, None))
         counters.steps += 1
         counters.launches += len(events)
         counters.bytes_in += self._in_bytes
         counters.bytes_out += self._out_bytes
         return ticket
+
+    def _copy(self, slot: Slot, batch: Sequence[Array]) -> int:
+        """Results out and `batch` in; the time this took this thread, without the time in which
+        the threads of a CPU device had its core."""
+        start_ns = time.thread_time_ns()
+        slot.keep_results()
+        for (value, offset), data in zip(self._inputs, batch, strict=True):
+            slot.put(value, offset, data)           # NumPy sees when both are the same memory
+        for array in self._lent:
+            array.flags.writeable = False
+        self._lent = ()
+        return time.thread_time_ns() - start_ns
 
     def _replay(self, queue: Any, calls: Calls) -> list[Any]:
         """One event per launch. `map` makes it a single step for the interpreter: a signal is
