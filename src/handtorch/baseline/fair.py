@@ -24,6 +24,7 @@ Work = Callable[[int], None]                # do it so many times, and wait for 
 
 PAUSE_S = 0.010
 WARM_UP_S = 0.080
+MOST_OTHERS = 0.05                          # of the machine's cores; beyond that nothing is judged
 _QUIET_S = 0.001                            # CPU time of this process in one pause
 _MOST_PAUSES = 50
 _STAT = Path("/proc/stat")

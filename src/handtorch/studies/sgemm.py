@@ -13,6 +13,7 @@ from statistics import median
 import numpy as np
 
 from handtorch.baseline.fair import (
+    MOST_OTHERS,
     Plan,
     Timing,
     Work,
@@ -55,7 +56,6 @@ QUICK = Plan(rounds=3, runs=500, block_s=0.030, most_s=0.030, refuse_s=0.5)
 # What is judged, the best kernel against the CPU's BLAS, takes more and longer blocks.
 DUEL = Plan(rounds=7, runs=500)
 QUICK_DUEL = Plan(rounds=7)
-MOST_OTHERS = 0.05                          # of the machine's cores; beyond that nothing is judged
 
 Steps = Callable[[DeviceSpec, int], tuple[Step, ...]]
 _A, _B, _C, _SCRATCH = range(4)
