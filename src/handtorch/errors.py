@@ -5,6 +5,7 @@
       CannotCapture        PyTorch code we cannot turn into a graph
         UnsupportedOp      an operation outside the closed op set
       CannotLower          an operation this device cannot run in this form
+      NotFinite            a loss that is NaN or infinite
       KernelError          an OpenCL kernel did not compile or did not pass its check
       DeviceError          the device, its driver or its memory
         NoDevice           nothing to run on, or no device of that name
@@ -16,6 +17,13 @@ A message has up to four parts: what happened, why in numbers, the user's own li
 
 from __future__ import annotations
 
+import linecache
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
 
 class HandTorchError(Exception):
     """Base of all errors meant for the user; `str()` gives the whole four-part message."""
@@ -23,6 +31,11 @@ class HandTorchError(Exception):
     def __init__(self, what: str, *, why: str = "", where: str = "", fix: str = "") -> None:
         self.what, self.why, self.where, self.fix = what, why, where, fix
         super().__init__(self.message())
+
+    def at(self, where: str) -> None:
+        """Name the place, unless the one that raised the error knew a better."""
+        self.where = self.where or where
+        self.args = (self.message(),)
 
     def message(self) -> str:
         lines = [f"{self.what}: {self.why}" if self.why else self.what]
@@ -49,6 +62,10 @@ class CannotLower(HandTorchError):
     """An operation that this device cannot run in this form."""
 
 
+class NotFinite(HandTorchError):
+    """A loss that is NaN or infinite; what was trained with it is lost."""
+
+
 class KernelError(HandTorchError):
     """An OpenCL kernel that did not compile, or gave wrong numbers on this driver."""
 
@@ -67,3 +84,26 @@ class OutOfMemory(DeviceError):
 
 class StorageError(HandTorchError):
     """A run file, a cache file or another file on disk."""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_OURS = str(Path(__file__).parent)
+
+
+def tells_the_callers_line(fn: Callable[P, R]) -> Callable[P, R]:
+    """An error that knows no place of its own gets the user's line that called `fn`.
+
+    None where the caller is our own code, a command or a study, which is nothing to look at."""
+    @wraps(fn)
+    def told(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return fn(*args, **kwargs)
+        except HandTorchError as e:
+            caller = sys._getframe(1)
+            file, line = caller.f_code.co_filename, caller.f_lineno
+            if not file.startswith(_OURS):
+                text = linecache.getline(file, line).strip()
+                e.at(f"{Path(file).name}:{line}  {text}".rstrip())
+            raise
+    return told

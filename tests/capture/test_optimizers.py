@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import handtorch as ht
-from handtorch.errors import BadInput, CannotCapture, HandTorchError
+from handtorch.errors import BadInput, CannotCapture
+from tests.capture.user_steps import said
 
 X = torch.randn(8, 12, generator=torch.Generator().manual_seed(1))
 Y = torch.tensor([0, 1, 2, 3, 4, 0, 1, 3])
@@ -187,38 +188,46 @@ def test_adam_costs_one_launch_for_each_parameter_and_one_for_each_group() -> No
         model, optimizer = with_optimizer(name)
         step = ht.train_step(model, LOSS, optimizer, example=(X, Y), device="null")
         kernels.append([s.kernel for s in step.program.steps])
-    assert kernels[1].count("tick") == 2 and len(kernels[1]) == len(kernels[0]) + 2
+    parameters = len(list(model.parameters()))
+    assert (kernels[1].count("tick"), kernels[1].count("adam")) == (2, parameters)
+    matrices = sum(p.dim() == 2 for p in model.parameters())
+    assert kernels[0].count("sgd") == parameters - matrices     # those are moved by their products
+    assert len(kernels[1]) == len(kernels[0]) + 2 + matrices
 
 
 def changed(key: str, value: Any) -> Callable[[O.Optimizer], None]:
     return lambda o: o.param_groups[1].update({key: value})
 
 
-@pytest.mark.parametrize(("change", "said"), [
+@pytest.mark.parametrize(("change", "message"), [
     (changed("betas", (0.5, 0.9)),
      "Adam.param_groups[1]['betas'] is now (0.5, 0.9): the step was compiled with (0.9, 0.999)\n"
+     "  from test_optimizers.py  step(X, Y)\n"
      "  try: make the step again; only lr may change between steps (a scheduler's "
      "cycle_momentum=False)"),
     (changed("weight_decay", 0.1),
      "Adam.param_groups[1]['weight_decay'] is now 0.1: the step was compiled with 0\n"
+     "  from test_optimizers.py  step(X, Y)\n"
      "  try: make the step again; only lr may change between steps (a scheduler's "
      "cycle_momentum=False)"),
     (lambda o: o.add_param_group({"params": [nn.Parameter(torch.zeros(2))]}),
      "the parameter groups of Adam were replaced after capture: the device holds the state it was "
-     "captured with\n  try: load_state_dict and add_param_group first, then train_step"),
+     "captured with\n  from test_optimizers.py  step(X, Y)\n"
+     "  try: load_state_dict and add_param_group first, then train_step"),
     (lambda o: o.load_state_dict(o.state_dict()),
      "the parameter groups of Adam were replaced after capture: the device holds the state it was "
-     "captured with\n  try: load_state_dict and add_param_group first, then train_step"),
+     "captured with\n  from test_optimizers.py  step(X, Y)\n"
+     "  try: load_state_dict and add_param_group first, then train_step"),
 ], ids=["betas", "decay", "add group", "load"])
 def test_a_change_that_cannot_reach_the_device_is_noticed(change: Callable[[O.Optimizer], None],
-                                                          said: str) -> None:
+                                                          message: str) -> None:
     model, optimizer = with_optimizer("adam")
     step = ht.train_step(model, LOSS, optimizer, example=(X, Y), device="null")
     step(X, Y)
     change(optimizer)
     with pytest.raises(BadInput) as e:
         step(X, Y)
-    assert str(e.value) == said
+    assert said(e) == message
 
 
 def test_a_learning_rate_is_written_only_when_it_changed(opencl_device: Any) -> None:
@@ -236,24 +245,30 @@ def test_a_learning_rate_is_written_only_when_it_changed(opencl_device: Any) -> 
     np.testing.assert_array_equal(step.resident.read_state("optimizer.1.lr"), np.float32([0.5]))
 
 
-@pytest.mark.parametrize(("make", "said"), [
-    (lambda p: O.LBFGS(p), "optimizer LBFGS: known are SGD, Adam, AdamW, RMSprop, Adagrad\n"
+HERE = ("  from test_optimizers.py  ht.train_step(model, LOSS, make(model.parameters()), "
+        "example=(X, Y), device=\"null\")\n")
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda p: O.LBFGS(p), f"optimizer LBFGS: known are SGD, Adam, AdamW, RMSprop, Adagrad\n{HERE}"
      "  try: one of these from torch.optim; a class of your own, also one derived from them, may "
      "compute something else"),
     (lambda p: O.Adam(p, differentiable=True),
      "Adam with differentiable=True: nothing can be differentiated through a step on the device\n"
-     "  try: differentiable=False"),
+     f"{HERE}  try: differentiable=False"),
     (lambda p: O.SGD(p, 0.1, momentum=0.9, dampening=0.5),
-     "SGD with dampening: dampening = 0.5\n  try: dampening=0"),
+     f"SGD with dampening: dampening = 0.5\n{HERE}  try: dampening=0"),
     (lambda p: O.SGD(p, torch.tensor(0.1)),
-     "SGD with a tensor as learning rate or beta\n"
-     "  try: plain numbers; the learning rate may change between steps"),
-], ids=["unknown", "differentiable", "dampening", "tensor"])
-def test_what_cannot_be_done_is_refused(make: Callable[[Any], O.Optimizer], said: str) -> None:
+     "SGD with a tensor as learning rate or beta: numbers are worked into the program or written "
+     f"to the device\n{HERE}  try: plain numbers; the learning rate may change between steps"),
+    (lambda p: O.SGD(p, float("inf")),
+     f"SGD with lr = inf: no weight would survive it\n{HERE}  try: a finite learning rate"),
+], ids=["unknown", "differentiable", "dampening", "tensor", "infinite"])
+def test_what_cannot_be_done_is_refused(make: Callable[[Any], O.Optimizer], message: str) -> None:
     model = mlp()
     with pytest.raises(CannotCapture) as e:
         ht.train_step(model, LOSS, make(model.parameters()), example=(X, Y), device="null")
-    assert str(e.value) == said
+    assert said(e) == message
 
 
 def test_hooks_are_refused() -> None:
@@ -265,8 +280,13 @@ def test_hooks_are_refused() -> None:
 
 def test_sparse_gradients_are_refused() -> None:
     table = nn.Embedding(10, 5, sparse=True)
-    with pytest.raises(HandTorchError, match="sparse"):
+    with pytest.raises(CannotCapture) as e:
         ht.train_step(table, LOSS, O.SGD(table.parameters(), 0.1), example=(Y, Y), device="null")
+    assert said(e) == (
+        "a sparse gradient of shape [10, 5]: the update rules here go over whole tensors\n"
+        "  from test_optimizers.py  ht.train_step(table, LOSS, O.SGD(table.parameters(), 0.1), "
+        "example=(Y, Y), device=\"null\")\n"
+        "  try: sparse=False in the layer that makes it")
 
 
 def test_the_wrong_optimizer_cannot_be_synced_to() -> None:
@@ -274,5 +294,14 @@ def test_the_wrong_optimizer_cannot_be_synced_to() -> None:
     step = ht.train_step(model, LOSS, optimizer, example=(X, Y), device="ref")
     with pytest.raises(BadInput) as e:
         step.sync_to(model, O.Adam(mlp().parameters()))
-    assert str(e.value) == ("the optimizer does not hold 0.weight\n"
-                            "  try: sync to the optimizer of this model, built as at capture")
+    assert said(e) == (
+        "the optimizer does not hold 0.weight\n"
+        "  from test_optimizers.py  step.sync_to(model, O.Adam(mlp().parameters()))\n"
+        "  try: sync to the optimizer of this model, built as at capture")
+    with pytest.raises(BadInput) as e:
+        step.sync_to(model, O.SGD(model.parameters(), 0.1))
+    assert said(e) == (
+        "sync to SGD: the step was made with Adam, whose state is another\n"
+        "  from test_optimizers.py  step.sync_to(model, O.SGD(model.parameters(), 0.1))\n"
+        "  try: the optimizer of this model, built as at capture")
+    assert not optimizer.state

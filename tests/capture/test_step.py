@@ -12,7 +12,17 @@ from torch import nn
 
 import handtorch as ht
 from handtorch.errors import BadInput, CannotCapture
-from tests.capture.user_steps import Made, X, assert_same_training, made, normal, simple, usual
+from tests.capture.user_steps import (
+    MADE,
+    Made,
+    X,
+    assert_same_training,
+    made,
+    normal,
+    said,
+    simple,
+    usual,
+)
 
 
 def gan() -> Made:
@@ -149,16 +159,17 @@ def test_results_come_back_as_they_were_given() -> None:
     assert pair[1].numpy().shape == (4, 2) and repr(pair[1]) == "Loss([4, 2])"
     with pytest.raises(BadInput) as e:
         float(pair[1])
-    assert str(e.value) == ("a result of shape [4, 2] as one number\n"
-                            "  try: `.numpy()` gives all of it")
+    assert said(e) == ("a result of shape [4, 2] as one number: it holds 8\n"
+                       "  from test_step.py  float(pair[1])\n"
+                       "  try: `.numpy()` gives all of it")
 
 
 def test_a_model_of_another_dtype_is_refused_by_name() -> None:
     model = nn.Linear(3, 2).double()
     with pytest.raises(BadInput) as e:
         made((lambda x: x, [model], []), (X,))
-    assert str(e.value) == ("weight is float64: HandTorch computes in float32 and int32\n"
-                            "  try: model.float() and inputs.float()")
+    assert said(e) == ("weight is float64: HandTorch computes in float32 and int32\n"
+                       f"{MADE}  try: model.float() and inputs.float()")
 
 
 def test_the_two_forms_do_not_mix() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,11 @@ Made = tuple[Fn, list[nn.Module], list[torch.optim.Optimizer]]
 
 def normal(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def said(error: Any) -> str:
+    """The whole message that was caught; line numbers, which move, left out."""
+    return re.sub(r"(\.py):\d+", r"\1", str(error.value))
 
 
 def floats(out: Any) -> list[float]:
@@ -46,6 +52,10 @@ def assert_same_training(make: Callable[[], Made], batch: tuple[torch.Tensor, ..
 def made(parts: Made, batch: tuple[torch.Tensor, ...], device: str = "null") -> Any:
     fn, models, optimizers = parts
     return ht.train_step(fn, models=models, optimizers=optimizers, example=batch, device=device)
+
+
+MADE = ("  from user_steps.py  return ht.train_step(fn, models=models, optimizers=optimizers, "
+        "example=batch, device=device)\n")
 
 
 def simple(body: Callable[[nn.Module, Any, torch.Tensor], Any], **settings: Any) -> Made:

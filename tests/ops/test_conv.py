@@ -155,6 +155,9 @@ def test_three_dimensions_are_refused_by_name() -> None:
 
 
 def test_an_empty_batch_is_refused() -> None:
+    def fn(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.conv2d(x[:0], w)
     with pytest.raises(UnsupportedOp) as e:
-        capture_function(F.conv2d, [torch.randn(0, 2, 3, 3), torch.randn(2, 2, 1, 1)])
-    assert str(e.value).splitlines()[0] == "a convolution of %0 f32[0,2,3,3]: it has no elements"
+        capture_function(fn, [torch.randn(1, 2, 3, 3), torch.randn(2, 2, 1, 1)])
+    first = str(e.value).splitlines()[0]
+    assert first.endswith("f32[0,2,3,3]: it has no elements")

@@ -19,6 +19,9 @@ from handtorch.graph.opset import output_types
 
 DTYPES = {torch.float32: "f32", torch.int32: "i32", torch.int64: "i32", torch.bool: "bool"}
 
+# The kernels of these take it for granted that there is something to add up.
+_OF_SOMETHING = ("matmul", "bmm", "nll_loss", "nll_loss_grad")
+
 # A converted op: one value, or several with None for outputs nobody here has a use for.
 Result = Value | tuple[Value | None, ...]
 
@@ -41,6 +44,10 @@ class Builder:
     def emit(self, op: str, inputs: Sequence[Value], **attrs: Attr) -> tuple[Value, ...]:
         draft = Node(op, tuple(inputs), (), attrs)
         outs = tuple(self.value(shape, kind) for shape, kind in output_types(draft))
+        empty = next((v for v in inputs if not v.size), None)
+        if op in _OF_SOMETHING and empty is not None and any(v.size for v in outs):
+            raise self.refuse(f"{op} of a tensor of shape {list(empty.shape)}", "it is empty",
+                              "slices and layers without sides of 0")
         o = self.origin
         self.nodes.append(Node(op, tuple(inputs), outs, attrs, o.where, o.layer, o.phase))
         return outs
@@ -51,6 +58,9 @@ class Builder:
 
     def constant(self, number: float, dtype: str) -> Value:
         """A number as a value of no dimensions; regions take it in as a literal."""
+        if dtype == "i32" and not -2**31 <= number < 2**31:
+            raise self.refuse(f"the number {number} in a tensor of integers",
+                              "the device has 32 bits for them", "a smaller number, or float32")
         return self.one("fill", (), shape=(), number=float(number), dtype=dtype)
 
     def random(self, op: str, **attrs: Attr) -> Value:

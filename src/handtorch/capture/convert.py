@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch.fx import Node as FxNode
 
 from handtorch.capture.builder import CONVERTERS, DTYPES, Builder, Result, random_states
@@ -35,6 +36,7 @@ def to_graph(traced: Traced, names: Sequence[str]) -> Graph:
     states += [*constants, *random_states(b)]
     ports = tuple(Port(name, _single(b, n))
                   for name, n in zip(traced.outputs.names, results, strict=True))
+    _refuse_empty(b, ports)
     return Graph(tuple(b.nodes), _inputs(b, places, names), tuple(states), ports)
 
 
@@ -78,6 +80,16 @@ def _refuse_leftovers(b: Builder, traced: Traced, places: Sequence[FxNode]) -> N
                                 fix="optimizer.zero_grad() in the step, before backward()")
 
 
+def _refuse_empty(b: Builder, ports: Sequence[Port]) -> None:
+    for port in ports:
+        if not port.value.size:
+            made = next((n for n in b.nodes if port.value in n.outputs), None)
+            raise CannotCapture(f"{port.name} is empty, of shape {list(port.value.shape)}",
+                                why="there is nothing to compute and to hand back",
+                                where=str(made.where if made and made.where else ""),
+                                fix="slices and layers without sides of 0")
+
+
 def _single(b: Builder, node: FxNode) -> Value:
     found = b.env[node]
     assert isinstance(found, Value), node
@@ -104,6 +116,10 @@ def _convert(b: Builder, node: FxNode) -> Result:
     if str(target).startswith("profiler."):
         return ()
     if name not in CONVERTERS:
+        if any(isinstance(d, torch.SymInt) for d in getattr(node.meta.get("val"), "shape", ())):
+            raise b.refuse(f"aten.{name.partition('.')[0]}", "the size of its result depends on "
+                           "data, and the device's memory is planned before",
+                           "all elements and a mask: torch.where(mask, x, other)")
         raise b.refuse(f"aten.{name.partition('.')[0]}",
                        "HandTorch has no such operation and never runs one elsewhere in secret",
                        "another formulation; the op set is in graph/opset.py")

@@ -55,7 +55,7 @@ class Lines(TorchDispatchMode):
         nodes = mode.tracer.graph.nodes if mode is not None else ()
         last = next(iter(reversed(nodes)), None) if nodes else None
         if func is torch.ops.aten._local_scalar_dense.default:
-            self.numbers.append(origin.where)
+            self.numbers.append(user_line())
         out = func(*args, **(kwargs or {}))
         if grad_node is None:
             # The autograd node exists before the dispatch reaches us: it has the number before.
@@ -70,8 +70,8 @@ def user_line() -> Where | None:
     """The line of the innermost running frame that is neither torch's nor ours."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if _is_users(frame):
-            return _where(frame.f_code.co_filename, frame.f_lineno)
+        if is_users(frame):
+            return line_at(frame.f_code.co_filename, frame.f_lineno)
         frame = frame.f_back
     return None
 
@@ -80,18 +80,20 @@ def user_line_of(error: BaseException) -> Where | None:
     """The same for an error that was caught: the last of the user's frames on its way."""
     found, step = None, error.__traceback__
     while step is not None:
-        if _is_users(step.tb_frame):
-            found = _where(step.tb_frame.f_code.co_filename, step.tb_lineno)
+        if is_users(step.tb_frame):
+            found = line_at(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
     return found
 
 
-def _is_users(frame: FrameType) -> bool:
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame runs neither torch's code nor Python's nor ours."""
     file = frame.f_code.co_filename
     if file.startswith(_PYTHON):            # the standard library, but not what is installed in it
         return "-packages/" in file and not file.startswith((_TORCH, _OURS))
     return not file.startswith((_TORCH, _OURS, "<"))
 
 
-def _where(file: str, line: int) -> Where:
+def line_at(file: str, line: int) -> Where:
+    """The line as errors show it."""
     return Where(Path(file).name, line, linecache.getline(file, line).strip())

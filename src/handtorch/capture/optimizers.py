@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import torch
@@ -127,7 +128,11 @@ def _check(name: str, group: Group, rule: Rule) -> None:
     betas = group.get("betas", ())
     if any(isinstance(x, torch.Tensor) for x in (group["lr"], *betas)):
         raise CannotCapture(f"{name} with a tensor as learning rate or beta",
+                            why="numbers are worked into the program or written to the device",
                             fix="plain numbers; the learning rate may change between steps")
+    if not isfinite(group["lr"]):
+        raise CannotCapture(f"{name} with lr = {group['lr']}", why="no weight would survive it",
+                            fix="a finite learning rate")
 
 
 def settings_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
@@ -169,15 +174,18 @@ def _counters(optimizer: torch.optim.Optimizer, number: int, params: Sequence[to
     by_steps: dict[float, list[torch.Tensor]] = {}
     for p in params:
         by_steps.setdefault(float(optimizer.state.get(p, {}).get("step", 0)), []).append(p)
-    return [Moment(f"{name}{i or ''}", number, "step", tuple(members), torch.tensor(steps))
+    return [Moment(f"{name}{i or ''}", number, "step", tuple(members),
+                   torch.tensor(steps, dtype=torch.float32))
             for i, (steps, members) in enumerate(by_steps.items())]
 
 
 class Updates:
-    """What the optimizers did while the step ran: which parameters each counter counted for."""
+    """What the optimizers did while the step ran: whether any did something, and which parameters
+    each counter counted for."""
 
     def __init__(self) -> None:
         self.counted: dict[int, list[torch.Tensor]] = {}
+        self.ran = False
 
     def run(self, optimizer: torch.optim.Optimizer, rates: Sequence[torch.Tensor],
             gradient: Callable[[torch.Tensor], torch.Tensor | None]) -> None:
@@ -219,6 +227,7 @@ def _update(rule: Rule, p: torch.Tensor, g: torch.Tensor | None, c: torch.Tensor
     assert g is not None
     if g.layout != torch.strided:
         raise CannotCapture(f"a sparse gradient of shape {list(g.shape)}",
+                            why="the update rules here go over whole tensors",
                             fix="sparse=False in the layer that makes it")
     moments = [state[key] for key in rule.moments(group)]
     op = getattr(torch.ops.handtorch, rule.op)

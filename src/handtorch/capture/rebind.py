@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from handtorch.capture.lines import Lines
 from handtorch.capture.optimizers import Moment, Updates
@@ -41,6 +42,7 @@ def rebound(optimizers: Sequence[torch.optim.Optimizer], twin_of: dict[int, torc
              for o in optimizers]
     rates, updates = iter(lrs), Updates()
     numbers = [[g["lr"] for g in o.param_groups] for o in optimizers]
+    strangers = register_optimizer_step_pre_hook(_not_given)
     try:
         for number, o in enumerate(optimizers):
             mine = [next(rates) for _ in o.param_groups]
@@ -56,7 +58,14 @@ def rebound(optimizers: Sequence[torch.optim.Optimizer], twin_of: dict[int, torc
             o.__dict__["step"] = _step(o, mine, gradients, updates, lines)
         yield updates
         _rates_stayed(optimizers, numbers)
+        if optimizers and not updates.ran:
+            raise CannotCapture("a step that updates nothing",
+                                why=f"none of the {len(optimizers)} optimizer(s) given takes a "
+                                    "step, and gradients do not last from call to call",
+                                fix="optimizer.step() after backward(); for a step that only looks,"
+                                    " optimizers=[]")
     finally:
+        strangers.remove()
         for (o, state_before, params, step_before), before in zip(saved, numbers, strict=True):
             o.__dict__.pop("step", None)
             if step_before is not None:             # a scheduler had wrapped it
@@ -65,6 +74,12 @@ def rebound(optimizers: Sequence[torch.optim.Optimizer], twin_of: dict[int, torc
             o.state = state_before
             for group, own, lr in zip(o.param_groups, params, before, strict=True):
                 group["params"], group["lr"] = own, lr
+
+
+def _not_given(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+    raise CannotCapture(f"a step of {type(optimizer).__name__}, which was not given",
+                        why="its parameters and state are not on the device",
+                        fix="train_step(fn, models=[...], optimizers=[...]) with all that fn uses")
 
 
 def _rates_stayed(optimizers: Sequence[torch.optim.Optimizer], before: list[list[Any]]) -> None:
@@ -83,6 +98,7 @@ def _step(o: torch.optim.Optimizer, rates: list[torch.Tensor], gradients: Gradie
             raise CannotCapture("optimizer.step(closure)", why="a closure runs the model again",
                                 fix="call backward() first and step() without arguments")
         before, lines.phase = lines.phase, "optimizer"
+        updates.ran = True
         updates.run(o, rates, gradients.of)
         lines.phase = before
     return step

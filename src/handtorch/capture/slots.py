@@ -23,6 +23,15 @@ class Slot:
     tensor: torch.Tensor
     holders: tuple[tuple[dict[str, Any], str], ...]
 
+    def twin(self, value: torch.Tensor) -> torch.Tensor:
+        """`value` in its stead: it wants a gradient where this does, and has the same hooks."""
+        value.requires_grad_(self.tensor.requires_grad)
+        for hook in (self.tensor._backward_hooks or {}).values():
+            value.register_hook(hook)
+        for hook in (getattr(self.tensor, "_post_accumulate_grad_hooks", None) or {}).values():
+            value.register_post_accumulate_grad_hook(hook)
+        return value
+
 
 def with_prefixes(models: Sequence[torch.nn.Module]) -> Named:
     """One model's tensors go by their own names, those of several as `model0.NAME`."""
@@ -61,11 +70,20 @@ def swapped(slots: Sequence[Slot], twins: Sequence[torch.Tensor]) -> Iterator[No
                 store[key] = slot.tensor
 
 
-def left_in(slot: Slot, twin: torch.Tensor) -> torch.Tensor:
+def memory_of(twin: torch.Tensor) -> int:
+    """Another number when the tensor has got other memory: after `twin.data = new`."""
+    return int(twin.untyped_storage()._cdata)
+
+
+def left_in(slot: Slot, twin: torch.Tensor, memory: int) -> torch.Tensor:
     """What the module holds when the step ends: the twin, or what a buffer was replaced by."""
     store, key = slot.holders[0]
-    now: torch.Tensor | None = store.get(key)
+    now: torch.Tensor | None = store[key]
     if now is twin:
+        if memory_of(twin) != memory:               # a trace does not see that happen
+            raise CannotCapture(f"{slot.name}.data is another tensor after the step",
+                                why="the device holds one tensor in its place",
+                                fix="write into it: p.data.copy_(new) instead of p.data = new")
         return twin
     if (slot.role == "buffer" and now is not None and now.shape == twin.shape
             and now.dtype == twin.dtype and len(slot.holders) == 1):

@@ -11,6 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from handtorch.capture.checks import (
+    check_function,
+    check_loss,
+    check_models,
+    check_optimizers,
+    checked_example,
+    line_of,
+)
 from handtorch.capture.convert import to_graph
 from handtorch.capture.optimizers import settings_of
 from handtorch.capture.slots import Named, with_prefixes
@@ -40,6 +48,7 @@ class Home:
     optimizer: int
     key: str
     params: tuple[str, ...]
+    kind: str                             # the optimizer's class
 
 
 @dataclass(frozen=True)
@@ -58,24 +67,25 @@ def capture_train_step(model: torch.nn.Module, loss_fn: Callable[..., torch.Tens
     """Forward, loss, backward and update of `loss_fn(model(*inputs), target)` as one graph.
 
     The last tensor of `example` is the target. Model and optimizer are left as they were."""
-    batch = _tensors(example)
+    models = [*with_prefixes([model]), *_loss_module(loss_fn)]
+    check_models(models)
+    batch = checked_example(example)
     if len(batch) < 2:
         raise BadInput(f"example holds {len(batch)} tensor(s)", why="it needs inputs and a target",
                        fix="example=(x, y)")
+    check_function("loss_fn", loss_fn, 2)
+    check_optimizers([optimizer])
+    check_function("model", model, len(batch) - 1)
 
     def step(*tensors: torch.Tensor) -> torch.Tensor:
         *inputs, target = tensors
         loss = loss_fn(model(*inputs), target)
-        if loss.dim() != 0:
-            raise CannotCapture(f"a loss of shape {list(loss.shape)}",
-                                why="backward needs a single number", fix="loss.mean()")
+        check_loss(loss, loss_fn)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         return loss
 
-    models = [*with_prefixes([model]), *_loss_module(loss_fn)]
-    _check_models(models)
     traced = trace(step, models, [optimizer], batch)
     names = [f"x{i}" if len(batch) > 2 else "x" for i in range(len(batch) - 1)] + ["y"]
     return _captured(traced, names, [optimizer])
@@ -99,8 +109,11 @@ def capture_user_step(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
     """The user's own step, `fn(*example)`, with all that it does to models and optimizers.
 
     These are left as they were; what else `fn` changes in Python it changes once, now."""
-    batch, named = _tensors(example), with_prefixes(models)
-    _check_models(named)
+    named = with_prefixes(models)
+    check_models(named)
+    check_optimizers(optimizers)
+    batch = checked_example(example)
+    check_function("the step", fn, len(batch))
     traced = trace(fn, named, optimizers, batch, clears_gradients=False)
     return _captured(traced, _argument_names(fn, len(batch)), optimizers)
 
@@ -114,14 +127,19 @@ def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
 
 def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Captured:
     """`model(*example)` in eval mode, without gradients; the model's mode is put back."""
-    batch = _tensors(example)
+    models = with_prefixes([model])
+    check_models(models)
+    batch = checked_example(example)
+    check_function("model", model, len(batch))
 
     def step(*tensors: torch.Tensor) -> Any:
         with torch.no_grad():
-            return model(*tensors)
+            out = model(*tensors)
+        if out is None:
+            raise CannotCapture("the model returns None", why="there is nothing to hand back",
+                                where=line_of(model.forward), fix="return a tensor from forward")
+        return out
 
-    models = with_prefixes([model])
-    _check_models(models)
     training = [m for m in model.modules() if m.training]
     model.eval()
     try:
@@ -135,50 +153,8 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
 
 def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:
     """A plain function of tensors, gradients inside it included; it has no state."""
-    batch = _tensors(example)
+    batch = checked_example(example)
     return _captured(trace(fn, [], [], batch), [f"x{i}" for i in range(len(batch))], [])
-
-
-def copy_into(models: Sequence[torch.nn.Module], arrays: Mapping[str, Array]) -> None:
-    """Parameters and buffers of `models`, by name, become `arrays`; nothing else changes."""
-    own = _tensors_by_name(models)
-    for name, array in arrays.items():
-        if name not in own or tuple(own[name].shape) != array.shape:
-            have = list(own[name].shape) if name in own else "nothing of that name"
-            raise BadInput(f"{name} of shape {list(array.shape)}", why=f"the model has {have}",
-                           fix="sync to the model the step was made from, or one built like it")
-    with torch.no_grad():
-        for name, array in arrays.items():
-            own[name].copy_(torch.from_numpy(array))
-
-
-def copy_into_optimizers(optimizers: Sequence[torch.optim.Optimizer],
-                         models: Sequence[torch.nn.Module], homes: Sequence[Home],
-                         arrays: Mapping[str, Array]) -> None:
-    """Afterwards torch's optimizers continue where the device is: all state lies where torch
-    keeps it, each parameter's own copy."""
-    own = _tensors_by_name(models)
-    count = 1 + max((h.optimizer for h in homes), default=0)
-    if len(optimizers) < count:
-        raise BadInput(f"{len(optimizers)} optimizer(s)", why=f"the step was made with {count}",
-                       fix="give all of them, in the same order")
-    for home in homes:
-        optimizer = optimizers[home.optimizer]
-        held = {id(p) for g in optimizer.param_groups for p in g["params"]}
-        for name in home.params:
-            if id(own[name]) not in held:
-                raise BadInput(f"the optimizer does not hold {name}",
-                               fix="sync to the optimizer of this model, built as at capture")
-            new = torch.from_numpy(arrays[home.state].copy())
-            before = optimizer.state[own[name]].get(home.key)
-            optimizer.state[own[name]][home.key] = (
-                new if before is None else new.to(before.dtype).reshape(before.shape))
-
-
-def _tensors_by_name(models: Sequence[torch.nn.Module]) -> dict[str, torch.Tensor]:
-    return {f"{prefix}.{name}" if prefix else name: tensor
-            for prefix, model in with_prefixes(models)
-            for name, tensor in (*model.named_parameters(), *model.named_buffers())}
 
 
 def _captured(traced: Traced, names: Sequence[str],
@@ -194,33 +170,11 @@ def _captured(traced: Traced, names: Sequence[str],
                for n, (o, i, _) in zip(traced.rates, groups, strict=True)}
     follows = tuple(Follow(n, *group) for n, group in zip(traced.rates, groups, strict=True))
     named, kept = {id(s.tensor): s.name for s in traced.slots}, {s.name for s in graph.states}
-    homes = tuple(Home(m.name, m.optimizer, m.key, tuple(named[id(p)] for p in m.params))
+    homes = tuple(Home(m.name, m.optimizer, m.key, tuple(named[id(p)] for p in m.params),
+                       type(optimizers[m.optimizer]).__name__)
                   for m in traced.moments if m.name in kept)
     return Captured(graph, states, follows, homes, traced.outputs)
 
 
 def _array(tensor: torch.Tensor) -> Array:
     return tensor.detach().numpy().copy()
-
-
-def _tensors(example: Sequence[Any]) -> list[torch.Tensor]:
-    if isinstance(example, torch.Tensor):
-        raise BadInput("example is one tensor", fix="a tuple of tensors, example=(x,)")
-    return [torch.as_tensor(x).detach() for x in example]
-
-
-_KNOWN = (torch.float32, torch.int32, torch.int64, torch.bool)
-
-
-def _check_models(models: Named) -> None:
-    for prefix, model in models:
-        for path, tensor in (*model.named_parameters(), *model.named_buffers()):
-            name = f"{prefix}.{path}" if prefix else path
-            if tensor.device.type != "cpu":
-                raise BadInput(f"{name} is on {tensor.device}",
-                               why="weights are read from the CPU",
-                               fix="model.cpu() before; HandTorch puts them on the device itself")
-            if tensor.dtype not in _KNOWN:
-                raise BadInput(f"{name} is {str(tensor.dtype).removeprefix('torch.')}",
-                               why="HandTorch computes in float32 and int32",
-                               fix="model.float() and inputs.float()")

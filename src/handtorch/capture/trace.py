@@ -5,6 +5,7 @@ swapped for the traced ones while it runs and put back afterwards, whatever happ
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -13,14 +14,24 @@ from typing import Any
 
 import torch
 from torch.func import functionalize
-from torch.fx import GraphModule, Interpreter, Node
+from torch.fx import Graph, GraphModule, Interpreter, Node
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
-from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
-from handtorch.capture.lines import Lines, user_line_of
+from handtorch.capture.functional import without_writes
+from handtorch.capture.lines import Lines
 from handtorch.capture.optimizers import Moment, Updates, moments_of
+from handtorch.capture.python_state import only_tensors_change
 from handtorch.capture.rebind import Gradients, rebound
-from handtorch.capture.slots import Named, Slot, layer_names, left_in, slots_of, swapped
+from handtorch.capture.refusals import readable_errors
+from handtorch.capture.slots import (
+    Named,
+    Slot,
+    layer_names,
+    left_in,
+    memory_of,
+    slots_of,
+    swapped,
+)
 from handtorch.capture.table import decompositions, patches
 from handtorch.errors import CannotCapture
 
@@ -62,21 +73,35 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
         moments += moments_of(optimizer, number, named, prefix)
         for index, group in enumerate(optimizer.param_groups):
             rates.append(f"{prefix}.{index}.lr")
-            starts.append(torch.tensor([float(group["lr"])]))
+            starts.append(torch.tensor([float(group["lr"])], dtype=torch.float32))
     trained = [] if clears_gradients else [s for s in slots if s.tensor.requires_grad]
     run = _Run(fn, models, optimizers, slots, moments, trained)
     arguments = ([s.tensor.detach() for s in slots], [m.start for m in moments], starts,
                  [torch.zeros_like(s.tensor) for s in trained], list(example))
     table = decompositions()
-    with _readable_errors(), patches():
+    with readable_errors(models), patches(), _uncollected():
         # A lambda: make_fx counts the arguments of a bound method wrong.
         raw = make_fx(lambda *parts: run.step(*parts), table, tracing_mode="fake")(*arguments)
         run.check()
-        pure = make_fx(functionalize(_Tagging(raw).run, remove="mutations"), table,
-                       tracing_mode="fake")(*_flat(arguments))
+        pure = raw if without_writes(raw.graph, table) else make_fx(
+            functionalize(_Tagging(raw).run, remove="mutations"), table,
+            tracing_mode="fake")(*_flat(arguments))
+    _group_outputs(pure.graph, (len(run.outputs.names), len(slots), len(moments), len(trained)))
     _no_gradients_yet([trained[i] for i in _strip(pure, len(trained), len(example))])
     return Traced(pure, slots, run.counted(), tuple(rates), tuple(s.name for s in trained),
                   run.outputs)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Tracing makes many objects that stay: looking for garbage among them takes a sixth of it."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 class _Run:
@@ -91,21 +116,24 @@ class _Run:
 
     def step(self, values: list[torch.Tensor], state: list[torch.Tensor],
              lrs: list[torch.Tensor], grads: list[torch.Tensor], batch: list[torch.Tensor]) -> Any:
-        # Cloned, so that writes into parameters stay off the inputs of the graph.
-        twins = [v.clone().requires_grad_(s.tensor.requires_grad)
-                 for s, v in zip(self._slots, values, strict=True)]
+        # Cloned, so that writes into parameters and batch stay off the inputs of the graph.
+        twins = [s.twin(v.clone()) for s, v in zip(self._slots, values, strict=True)]
+        batch = [x.clone() for x in batch]
+        memory = [memory_of(t) for t in twins]
         twin_of = {id(s.tensor): t for s, t in zip(self._slots, twins, strict=True)}
         kept = list(zip(self._moments, [v.clone() for v in state], strict=True))
         before = Gradients([twin_of[id(s.tensor)] for s in self._trained],
                            [g.clone() for g in grads])
         with ExitStack() as undo:
+            undo.enter_context(only_tensors_change(self._models))
             self._lines = Lines(undo.enter_context(layer_names(self._models)))
             undo.enter_context(swapped(self._slots, twins))
             updates = undo.enter_context(
                 rebound(self._optimizers, twin_of, kept, lrs, before, self._lines))
             undo.enter_context(self._lines)
             self.outputs, flat = _outputs(self._fn(*batch))
-            after = [left_in(s, t).detach() for s, t in zip(self._slots, twins, strict=True)]
+            after = [left_in(s, t, m).detach()
+                     for s, t, m in zip(self._slots, twins, memory, strict=True)]
         self._remember(updates, twin_of, kept)
         left = [twin_of[id(s.tensor)].grad for s in self._trained]
         return [t.detach() for t in flat], after, [t for _, t in kept], left
@@ -144,7 +172,9 @@ def _outputs(out: Any) -> tuple[Outputs, list[torch.Tensor]]:
     for name, value in zip(names, flat, strict=True):
         if not isinstance(value, torch.Tensor):
             raise CannotCapture(f"the step returns {name} of type {type(value).__name__}",
-                                why="a number made in Python is that of the capture, for ever",
+                                why="a number made in Python is that of the capture, for ever"
+                                    if isinstance(value, int | float) else
+                                    "only tensors come back from the device",
                                 fix="return tensors: one, a tuple or a dict of them")
     return Outputs(kind, tuple(names)), flat
 
@@ -167,38 +197,6 @@ class _Tagging(Interpreter):
         return out
 
 
-_NO_BYTES = ("a tensor's bytes",
-             "while a step is captured it runs on stand-ins that have shapes but no numbers",
-             "clone() instead of deepcopy, and no numpy() in the step")
-_TORCH_SAYS = {
-    "convert all Tensors to FakeTensors": (
-        "a tensor that the step reaches by another road",
-        "it is neither an input nor in one of the models given",
-        "give it as an input, or its module in models=[...]; in a module of yours, "
-        "register_buffer"),
-    "Cannot access data pointer": _NO_BYTES,
-    ".numpy() is not supported for tensor subclasses": _NO_BYTES,
-}
-
-
-@contextmanager
-def _readable_errors() -> Iterator[None]:
-    try:
-        yield
-    except GuardOnDataDependentSymNode as e:
-        raise CannotCapture("control flow that depends on data",
-                            why="a Python `if`, `while` or number needs a tensor's value, which "
-                                "only the device will know",
-                            where=str(user_line_of(e) or ""),
-                            fix="torch.where, or decide outside the step") from e
-    except (AssertionError, RuntimeError) as e:
-        for said, (what, why, fix) in _TORCH_SAYS.items():
-            if said in str(e):
-                raise CannotCapture(what, why=why, where=str(user_line_of(e) or ""),
-                                    fix=fix) from e
-        raise
-
-
 def _no_gradients_yet(slots: Sequence[Slot]) -> None:
     """These the step takes for cleared when it begins; at its first call that must be true."""
     for slot in slots:
@@ -207,6 +205,16 @@ def _no_gradients_yet(slots: Sequence[Slot]) -> None:
                                 why="the step's first call would add to it; only at its end does "
                                     "the step clear gradients",
                                 fix="optimizer.zero_grad() before train_step")
+
+
+def _group_outputs(graph: Graph, counts: Sequence[int]) -> None:
+    """The traced function's four lists of results, which make_fx may have put into one."""
+    (output,) = [n for n in graph.nodes if n.op == "output"]
+    (found,) = output.args
+    if len(found) == len(counts) and all(isinstance(part, list | tuple) for part in found):
+        return
+    flat = iter(found)
+    output.args = (tuple([next(flat) for _ in range(count)] for count in counts),)
 
 
 def _strip(module: GraphModule, gradients: int, batch: int) -> list[int]:
@@ -223,7 +231,6 @@ def _strip(module: GraphModule, gradients: int, batch: int) -> list[int]:
             graph.erase_node(node)
     assumed = _clear(graph, gradients, batch)
     graph.eliminate_dead_code()
-    module.recompile()
     return assumed
 
 

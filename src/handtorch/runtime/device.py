@@ -53,6 +53,9 @@ class Resident(Protocol):
     @property
     def counters(self) -> Counters: ...
 
+    def stage(self) -> tuple[Array, ...]:
+        """The next step's inputs, to be filled by the caller and given to `submit`."""
+
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> Ticket:
         """Run one step on `batch`; returns as soon as everything is queued."""
 

@@ -53,6 +53,11 @@ class HostResident:
         raw = self._banks[place.bank][place.offset_bytes:place.offset_bytes + value.nbytes]
         return raw.view(dtype(value.dtype).numpy).reshape(value.shape)
 
+    def stage(self) -> tuple[Array, ...]:
+        """Fresh arrays: here there is no ring to fill."""
+        return tuple(np.zeros(p.value.shape, dtype(p.value.dtype).numpy)
+                     for p in self.program.graph.inputs)
+
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> HostTicket:
         self._needs_open()
         graph = self.program.graph

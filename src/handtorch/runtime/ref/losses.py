@@ -56,4 +56,4 @@ def _cross_entropy(node: Node, x: Array, labels: Array) -> tuple[Array, ...]:
     used = (labels != node.number("ignore"))[..., None]
     with np.errstate(invalid="ignore", divide="ignore"):
         loss = np.asarray(-(logp * hot).sum() / total, x.dtype)
-        return loss, np.asarray(np.where(used, np.exp(logp) - hot, 0) / total, x.dtype)
+        return loss, np.asarray(np.where(used, (np.exp(logp) - hot) / total, 0), x.dtype)
