@@ -101,8 +101,8 @@ def _perceptron(name: str, parameters: int) -> Entry:
                  small_batch=32)
 
 
-def _adam(lr: float) -> Callable[[Any], list[Optimizer]]:
-    return lambda model: [torch.optim.Adam(model.parameters(), lr=lr)]
+def _adam(lr: float, eps: float = 1e-8) -> Callable[[Any], list[Optimizer]]:
+    return lambda model: [torch.optim.Adam(model.parameters(), lr=lr, eps=eps)]
 
 
 def _char_cnn(form: str, small: bool) -> nn.Module:
@@ -173,17 +173,17 @@ PICTURES = (
     _vgg("VGG19", _torchvision(143_667_240, 19.632)),
     _seen("Xception", "Chollet 2017, arXiv:1610.02357", _xception, Published(
         "imagenet", 22_855_952, "the paper, table 3", multiply_adds=8.38e9,
-        multiply_adds_source="Zoph et al. 2018 (NASNet), table 2: 8.38 B"), side=299, lr=0.001),
+        multiply_adds_source="Zoph et al. 2018 (NASNet), table 2: 8.38 B"), side=299),
     _seen("InceptionV1", "Szegedy et al. 2014, arXiv:1409.4842", _by_divisor(InceptionV1, 8),
-          _torchvision(6_624_904, 1.498), lr=0.001, small_batch=8),
+          _torchvision(6_624_904, 1.498), small_batch=8),
     _seen("AlexNet", "Krizhevsky 2014, arXiv:1404.5997", _by_divisor(AlexNet, 8),
           _torchvision(61_100_840, 0.714)),
     _seen("NIN", "Lin et al. 2013, arXiv:1312.4400", _by_divisor(NIN, 8),
           Published("cifar", 966_986, BY_HAND, 0.0, 222_486_528, BY_HAND),
           Published("imagenet", 7_600_000, "cloud-or-device paper: a file of 29 MB (MiB), 4 bytes "
-                    "to a parameter", 0.02, 969_460_864, BY_HAND), lr=0.002),
+                    "to a parameter", 0.02, 969_460_864, BY_HAND)),
     _seen("MobileNetV2", "Sandler et al. 2018, arXiv:1801.04381", _by_divisor(MobileNetV2, 8),
-          _torchvision(3_504_872, 0.301), lr=0.001),
+          _torchvision(3_504_872, 0.301)),
 )
 OTHERS = (
     Entry("CharCNN", TEXT, "training-characterisation paper, table II (our choice of layers)",
@@ -210,7 +210,7 @@ OTHERS = (
     Entry("Seq2Seq", TEXT, "Sutskever et al. 2014, arXiv:1409.3215; Luong et al. 2015",
           ("iwslt15",), _translator, _sentences,
           (Published("iwslt15", 25_625_088, BY_HAND, 0.0, 516_034_560, BY_HAND),),
-          optimizers=lambda model: [torch.optim.SGD(model.parameters(), lr=0.7)]),
+          optimizers=_adam(1e-3, eps=1e-6)),
     Entry("HarLSTM", "activity recognition", "MobiRNN 2017, arXiv:1706.00878", ("har",),
           lambda form, small: har.HarLSTM(), _readings,
           (Published("har", 17_414, f"{BY_HAND}; torch's second bias counted (the paper: 17 "
