@@ -12,7 +12,8 @@ it is the host's own processor, the copying core's part of all its cores' time. 
 share when the batch is made in the ring (`step.stage()`), so that there is nothing to copy.
 
 Each figure is taken round by round; shown are medians and the middle half. First come the two whose
-share, made in place, must not exceed 2 %, in full size; then every model in its small form, whose step is short."""
+share, made in place, must not exceed 2 %, in full size; then every model in its small form, whose
+step is short."""
 
 from __future__ import annotations
 
