@@ -4,15 +4,20 @@ With HANDTORCH_DUMP=dir every stage's product is written there as text, in order
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from handtorch import knobs
-from handtorch.errors import StorageError
+from handtorch.errors import BadInput, StorageError
 from handtorch.graph.check import check
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph
 from handtorch.graph.text import graph_text, step_text
+from handtorch.kernels.gemm_tiles import checked_results, results_name
 from handtorch.lower.lower import lower_graph
 from handtorch.passes.cross_entropy import fuse_cross_entropy
 from handtorch.passes.epilogue import fuse_epilogues
@@ -39,7 +44,10 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
 
 
 def compile_graph(graph: Graph, spec: DeviceSpec) -> Program:
-    """A proven Program for `spec`; the same graph and spec give the same Program."""
+    """A proven Program for `spec`; the same graph, spec and tuned results give the same Program.
+
+    Tuned results are those in `spec`, or else those kept for its device and driver."""
+    spec = with_tuned(spec)
     dump = _Dump(knobs.dump_folder())
     check(graph, "capture")
     dump("capture", graph_text(graph))
@@ -54,6 +62,47 @@ def compile_graph(graph: Graph, spec: DeviceSpec) -> Program:
     program = Program(graph, lowered.steps, plan, spec)
     dump("program", program.text())
     return program
+
+
+class TunedWarning(UserWarning):
+    """Tuned results that cannot be used; everything works, as if nothing had been tuned."""
+
+
+def tuned_file(spec: DeviceSpec) -> Path:
+    """Where the user's own results for this device and driver lie, if there are any."""
+    return knobs.cache_folder() / "tuned" / results_name(spec)
+
+
+def with_tuned(spec: DeviceSpec) -> DeviceSpec:
+    """`spec` and what was tuned on its device and driver: by the user, else as shipped with the
+    package. One that has results already stays as it is."""
+    if spec.tuned or spec.avoid:
+        return spec
+    for place, data in _kept(spec):
+        try:
+            told = checked_results(place, data, spec)
+        except BadInput as e:
+            warnings.warn(f"not used: {e}", TunedWarning, stacklevel=3)
+            continue
+        return replace(spec, tuned=tuple(sorted(told["best"].items())),
+                       avoid=tuple(sorted(told["avoid"])))
+    return spec
+
+
+def _kept(spec: DeviceSpec) -> Iterator[tuple[str, bytes]]:
+    places: tuple[Traversable, ...] = (tuned_file(spec), shipped() / results_name(spec))
+    for place in places:
+        try:
+            yield str(place), place.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as e:
+            warnings.warn(f"tuned results {place}: {e.strerror}", TunedWarning, stacklevel=4)
+
+
+def shipped() -> Traversable:
+    """The folder of results that come with the package."""
+    return files("handtorch.kernels") / "tuned"
 
 
 class _Dump:

@@ -26,6 +26,7 @@ from handtorch.errors import BadInput, HandTorchError
 COMMANDS = {
     "devices": "handtorch.cli.devices",
     "study": "handtorch.cli.study",
+    "tune": "handtorch.cli.tune",
 }
 
 EXIT_OK = 0

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 from handtorch.errors import BadInput
 from handtorch.graph import clinfo
@@ -24,6 +25,10 @@ class DeviceSpec:
 
     `assumed` names facts that the source left out and that hold the weakest value the OpenCL
     specification allows, so code that relies on them is safe, though not always best.
+
+    `tuned` and `avoid` are no facts of the device but what `handtorch tune` found on it, in the
+    words of `kernels/gemm_tiles.py`: the best variant of a product, and variants that failed.
+    They are no part of `to_dict`; `pipeline.with_tuned` fills them in.
     """
 
     name: str
@@ -56,6 +61,8 @@ class DeviceSpec:
     timer_ns: int | None
     extensions: tuple[str, ...]
     assumed: tuple[str, ...] = ()
+    tuned: tuple[tuple[str, str], ...] = ()
+    avoid: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -71,19 +78,19 @@ class DeviceSpec:
         return extension in self.extensions
 
     def to_dict(self) -> dict[str, object]:
-        """Plain JSON values; `from_dict` gives an equal spec back."""
-        values = dataclasses.asdict(self)
+        """The facts as plain JSON values; `from_dict` gives a spec with equal facts back."""
+        values = {f.name: getattr(self, f.name) for f in _facts()}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> DeviceSpec:
         """The spec that `to_dict` wrote; refuses anything missing, unknown or of another type."""
-        names = {f.name for f in dataclasses.fields(cls)}
+        names = {f.name for f in _facts()}
         if names != set(values):
             odd = sorted(names.symmetric_difference(values))
             raise BadInput("device spec", why=f"missing or unknown facts: {', '.join(odd)}",
                            fix="write it again with this version of handtorch")
-        for f in dataclasses.fields(cls):
+        for f in _facts():
             if not _CHECKS[str(f.type)](values[f.name]):
                 raise BadInput("device spec",
                                why=f"{f.name} is {values[f.name]!r}, expected {f.type}")
@@ -107,6 +114,10 @@ class DeviceSpec:
                            fix="give the unshortened output of `clinfo`" if not found
                            else f"a device from 0 to {len(found) - 1}")
         return _from_facts(cls, found[device], f"clinfo text, device {device}")
+
+
+def _facts() -> list[dataclasses.Field[object]]:
+    return [f for f in dataclasses.fields(DeviceSpec) if f.name not in ("tuned", "avoid")]
 
 
 # The smallest value the OpenCL 1.2 full profile allows; None where a minimum would mislead.
@@ -134,7 +145,7 @@ def _from_facts(cls: type[DeviceSpec], facts: Mapping[str, object], what: str) -
         assert isinstance(names, tuple)
         values |= from_extensions(names)
     derived = {*from_extensions(()), "assumed"}
-    needed = [f.name for f in dataclasses.fields(cls) if f.name not in derived]
+    needed = [f.name for f in _facts() if f.name not in derived]
     missing = [n for n in needed if n not in values]
     if fatal := [n for n in missing if n not in _FLOOR]:
         name = f" ({values['name']})" if values.get("name") else ""
@@ -145,7 +156,14 @@ def _from_facts(cls: type[DeviceSpec], facts: Mapping[str, object], what: str) -
     return cls(**values, assumed=assumed)  # type: ignore[arg-type]  # clinfo gives each its type
 
 
-def from_extensions(extensions: tuple[str, ...]) -> dict[str, bool]:
+class _Extended(TypedDict):
+    fp16: bool
+    fp64: bool
+    subgroups: bool
+    command_buffers: bool
+
+
+def from_extensions(extensions: tuple[str, ...]) -> _Extended:
     """The facts that extension names alone decide."""
     return {
         "fp16": "cl_khr_fp16" in extensions,

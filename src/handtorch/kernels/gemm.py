@@ -6,20 +6,23 @@ The family's kernels are in `gemm_specs`, the choice of a tile in `gemm_tiles`, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.gemm_cases import cases
 from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, Sgd, tile_width
-from handtorch.kernels.gemm_tiles import Tuning, best_tile, row_groups, tuning_for
+from handtorch.kernels.gemm_tiles import (
+    Form,
+    Product,
+    Variant,
+    table_variant,
+    tuned_variant,
+    tuning_for,
+)
 from handtorch.kernels.spec import ceil_div
 
 __all__ = ["KERNELS", "Form", "Sgd", "cases", "matmul_steps"]
-
-# B as it is; B packed into panels first; B transposed and read as it is.
-Form = Literal["register", "packed", "dot"]
 
 
 def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = False,
@@ -32,31 +35,31 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     op transposes where `ta` or `tb` says so; f adds `bias` [N], then applies ReLU if `relu`, then
     keeps only where `mask` [M, N] is above 0 (the gradient of a ReLU whose output it is). With
     `update` the product is a gradient, and `c` the weight that it changes in place. The same
-    shape on the same device always gives the same launches, and these the same bits. `new_value`
-    is asked for scratch space, alive between the two launches only. `form` overrides the choice
-    of kernels, for studies and tests."""
+    shape on the same device (`spec.tuned` included) always gives the same launches, and these the
+    same bits. `new_value` is asked for scratch space, alive between the two launches only. `form`
+    overrides the choice of kernels, for studies and tests."""
     (m, k), (k_b, n) = _turned(a, ta), _turned(b, tb)
     assert k == k_b and c.shape == (m, n), f"{a} {b} -> {c}, ta={ta} tb={tb}"
     assert min(m, n, k) >= 1, f"{a} {b}: nothing to multiply"
     assert bias is None or bias.shape == (n,), f"{bias} for {c}"
     assert mask is None or mask.shape == (m, n), f"{mask} for {c}"
-    tuning = tuning_for(spec)
-    form = form or _form(tuning, m, b, ta, tb)
-    assert form in _forms(ta, tb), f"{form} cannot do ta={ta} tb={tb}"
+    product = Product(m, n, k, ta, tb)
+    assert form is None or form in product.forms(), f"{form} cannot do ta={ta} tb={tb}"
+    variant = _chosen(product, spec, form, update)
+    form = variant.form
     assert update is None or form != "dot", "gemm_dot updates no weights"
     epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
     extra = tuple(v for v in (bias, mask) if v is not None)
-    tile = best_tile(tuning.dots if form == "dot" else tuning.tiles, m, n, spec)
-    defines: dict[str, int | str] = {**dict(tile.defines), **epilogue}
+    defines: dict[str, int | str] = {**dict(variant.defines), **epilogue}
     before: tuple[Step, ...] = ()
     if form != "dot":
-        defines |= {"TA": int(ta), "PB": int(form == "packed"), **row_groups(tile, m, n, spec)}
+        defines |= {"TA": int(ta), "PB": int(form == "packed")}
     if form == "packed":
         width = tile_width(defines)
         panels = new_value((ceil_div(n, width), k, width))
         before = (PACK_B.step((b, panels), {"N": n, "K": k},
-                              {**tuning.pack, "W": width, "V": defines["V"], "TB": int(tb)},
-                              node=node),)
+                              {**tuning_for(spec).pack, "W": width, "V": defines["V"],
+                               "TB": int(tb)}, node=node),)
         b = panels
     kernel = DOT if form == "dot" else REGISTER
     changed = update.operands() if update else {}
@@ -66,19 +69,14 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
                                  node=node, flops=2 * m * n * k, access=access))
 
 
-def _forms(ta: bool, tb: bool) -> tuple[Form, ...]:
-    """Which kernels can do it at all."""
-    if not tb:
-        return ("register", "packed")
-    return ("packed",) if ta else ("dot", "packed")
-
-
-def _form(tuning: Tuning, m: int, b: Value, ta: bool, tb: bool) -> Form:
-    """Pack where enough rows share the packed B, and B does not stay in the cache as it is."""
-    unpacked, *_ = _forms(ta, tb)
-    if not tb and b.nbytes < tuning.pack_bytes:
-        return unpacked
-    return unpacked if m < (tuning.pack_rows_turned if tb else tuning.pack_rows) else "packed"
+def _chosen(product: Product, spec: DeviceSpec, form: Form | None, update: Sgd | None
+            ) -> Variant:
+    """What was tuned on this device, where it is of the asked form and can do it; else the
+    table's choice."""
+    tuned = tuned_variant(product, spec)
+    if tuned is not None and form in (None, tuned.form) and not (update and tuned.form == "dot"):
+        return tuned
+    return table_variant(product, spec, form)
 
 
 def _turned(value: Value, transposed: bool) -> tuple[int, int]:

@@ -10,4 +10,5 @@ A study is a module with
 STUDIES = {
     "digits": "handtorch.studies.digits",
     "sgemm": "handtorch.studies.sgemm",
+    "backprop": "handtorch.studies.backprop",
 }

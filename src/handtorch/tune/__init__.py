@@ -1,0 +1,1 @@
+"""Search kernel parameters on this device, in a child process, verified numerically."""
