@@ -115,8 +115,13 @@ def behind_the_schema(x: torch.Tensor, y: torch.Tensor) -> Any:
     return out[0], mean
 
 
+def of_another_meaning(x: torch.Tensor, y: torch.Tensor) -> Any:
+    """`pow.Scalar` is a number to the power of a tensor."""
+    return x.clone().pow_(3)
+
+
 @pytest.mark.parametrize("fn", [view_after, through_a_view, into_an_input, of_two_types,
-                                one_of_several, behind_the_schema])
+                                one_of_several, behind_the_schema, of_another_meaning])
 def test_what_is_not_simple_is_left_alone(fn: Callable[..., Any]) -> None:
     x, y = torch.randn(5, 5), torch.randn(5, 5)
     module = traced(fn, x, y)

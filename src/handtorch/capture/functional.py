@@ -90,7 +90,13 @@ def _pure(target: Any) -> Any:
     """The operation that gives what `target` writes, or None."""
     name, overload = target._schema.name.split("::")[-1], target._overloadname
     packet = getattr(_ATEN, name.removesuffix("_"), None) if name.endswith("_") else None
-    return getattr(packet, overload, None) if packet is not None else None
+    found = getattr(packet, overload, None) if packet is not None else None
+    # `pow_.Scalar` has a power that is a number, `pow.Scalar` a base.
+    return found if found is not None and _takes(found) == _takes(target) else None
+
+
+def _takes(target: Any) -> list[tuple[str, str]]:
+    return [(a.name, str(a.type)) for a in target._schema.arguments]
 
 
 def _is_simple(graph: Graph, owner: dict[Node, Node], whole: set[Node],
