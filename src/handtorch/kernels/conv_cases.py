@@ -38,6 +38,8 @@ _SHAPES = (
     _conv(2, 3, 1, 1, (3, 19), (3, 3), padding=_ONE),             # depthwise: rows of 16 and 3
     _conv(1, 2, 2, 1, (5, 37), (3, 3), (2, 2), _ONE),
     _conv(2, 2, 1, 3, (4, 7), (2, 3), (1, 3), (1, 2), (2, 1)),
+    replace(_conv(2, 1, 4, 5, (2, 4), _ONE), y=(2, 3)),           # transposed, output padding
+    replace(_conv(2, 1, 1, 1, (2, 3), _ONE), y=(1, 3)),
 )
 
 

@@ -46,7 +46,8 @@ class Conv:
 
     def simplest(self) -> Conv:
         """The same with whole images as rows, where the kernel only looks at its own pixel."""
-        if self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0):
+        if (self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
+                and self.x == self.y):          # not so with the output padding of a transposed one
             flat = (1, prod(self.x))
             return replace(self, x=flat, y=flat)
         return self
