@@ -12,6 +12,13 @@ def makers(graph: Graph) -> dict[int, Node]:
     return {v.id: n for n in graph.nodes for v in n.outputs}
 
 
+def behind_views(value: Value, made: Mapping[int, Node]) -> Value:
+    """The value whose bytes these are: reshaping moves nothing."""
+    while (maker := made.get(value.id)) is not None and maker.op == "reshape":
+        (value,) = maker.inputs
+    return value
+
+
 def use_counts(graph: Graph) -> dict[int, int]:
     """How often each value is read; being a result counts as a reading."""
     counts: dict[int, int] = {}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from handtorch.graph.node import Graph, Node, Port, State, Value
 from handtorch.graph.opset import OPS
-from handtorch.passes.rewrite import makers
+from handtorch.passes.rewrite import behind_views, makers
 
 
 def settle(graph: Graph) -> Graph:
@@ -31,20 +31,13 @@ def settle(graph: Graph) -> Graph:
     taken = {p.value.id for p in graph.inputs} | {
         v.id for s in states for v in (s.before, s.after)}
     for port in graph.outputs:
-        if _behind_views(port.value, made).id in taken:
+        if behind_views(port.value, made).id in taken:
             copy = Value(fresh, port.value.shape, port.value.dtype)
             fresh += 1
             nodes.append(Node("copy", (port.value,), (copy,)))
             port = replace(port, value=copy)
         outputs.append(port)
     return replace(graph, nodes=tuple(nodes), states=tuple(states), outputs=tuple(outputs))
-
-
-def _behind_views(value: Value, made: dict[int, Node]) -> Value:
-    """The value whose bytes these are: reshaping moves nothing."""
-    while (maker := made.get(value.id)) is not None and maker.op == "reshape":
-        (value,) = maker.inputs
-    return value
 
 
 def _in_place(node: Node) -> Iterator[tuple[Value, Value]]:

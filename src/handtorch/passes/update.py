@@ -5,7 +5,7 @@ For a wide linear layer it would be as large as the weight, and the largest thin
 from __future__ import annotations
 
 from handtorch.graph.node import Graph, Node, Value
-from handtorch.passes.rewrite import makers, rebuilt, use_counts
+from handtorch.passes.rewrite import behind_views, makers, rebuilt, use_counts
 
 
 def fuse_updates(graph: Graph) -> Graph:
@@ -18,7 +18,7 @@ def fuse_updates(graph: Graph) -> Graph:
         product = made.get(node.inputs[1].id) if node.op == "sgd" else None
         if (product is not None and product.op == "matmul" and not product.words("epilogue")
                 and uses[product.outputs[0].id] == 1
-                and not {_bytes_of(v, made) for v in product.inputs} & {v.id for v in node.inputs}):
+                and not _overwrites_its_own(product, node, made)):
             gone.add(product.outputs[0].id)
             node = _fused(product, node)
         nodes.append(node)
@@ -26,11 +26,10 @@ def fuse_updates(graph: Graph) -> Graph:
     return rebuilt(graph, kept, dict[int, Value]())
 
 
-def _bytes_of(value: Value, made: dict[int, Node]) -> int:
-    """The value whose memory this one shows; an update may not overwrite what its product reads."""
-    while (maker := made.get(value.id)) is not None and maker.op == "reshape":
-        (value,) = maker.inputs
-    return value.id
+def _overwrites_its_own(product: Node, update: Node, made: dict[int, Node]) -> bool:
+    """Whether the update would write over what the product still reads."""
+    read = {behind_views(v, made).id for v in product.inputs}
+    return bool(read & {v.id for v in update.inputs})
 
 
 def _fused(product: Node, update: Node) -> Node:
