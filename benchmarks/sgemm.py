@@ -52,7 +52,7 @@ def duel(on: OpenCLExecutor, n: int, rounds: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--device", help="as for handtorch; the best there is if not named")
-    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--rounds", type=int, default=40)
     args = parser.parse_args()
     on = OpenCLExecutor(choose(args.device))
     print(f"{on.found.label}: {on.spec.name}, {args.rounds} rounds")

@@ -18,6 +18,7 @@ from handtorch.plan.plan import Plan
 from handtorch.runtime.device import LaunchTime
 from handtorch.runtime.opencl.build import build
 from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.runtime.opencl.huge_pages import HUGE_PAGE, huge_pages, prefer_huge_pages
 from handtorch.runtime.opencl.loader import load
 
 _SCALARS: dict[str, Any] = {"int": np.int32, "uint": np.uint32, "float": np.float32}
@@ -76,7 +77,20 @@ class OpenCLContext:
         host = host_visible or self.spec.kind == "cpu"
         mode = flags.READ_WRITE | (flags.ALLOC_HOST_PTR if host else 0)
         with self.asking("a buffer", nbytes):
+            if self.spec.kind == "cpu" and huge_pages(nbytes) and nbytes <= limit - HUGE_PAGE:
+                return self._in_huge_pages(nbytes, mode)
             return self.cl.Buffer(self.context, mode, size=max(nbytes, 1))
+
+    def _in_huge_pages(self, nbytes: int, mode: int) -> Any:
+        """A part that starts on a huge page, of a buffer one page longer."""
+        longer = self.cl.Buffer(self.context, mode, size=nbytes + HUGE_PAGE)
+        seen, _ = self.cl.enqueue_map_buffer(
+            self.queue, longer, self.cl.map_flags.WRITE_INVALIDATE_REGION, 0, (1,), np.uint8)
+        address = seen.ctypes.data
+        seen.base.release(self.queue)
+        start = -address % HUGE_PAGE
+        prefer_huge_pages(address + start, huge_pages(nbytes))
+        return longer.get_sub_region(start, nbytes)
 
     def set_arguments(self, kernel: Any, step: Step, where: Sequence[tuple[Any, int]]) -> None:
         """Preset every argument: a (buffer, element offset) pair each, then the scalars.
