@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from numbers import Real
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from handtorch.program import Program
 from handtorch.runtime.choose import open_executor
 from handtorch.runtime.describe import describe, explain
 from handtorch.runtime.device import Executor, Ticket
+from handtorch.runtime.epoch import Epoch
 from handtorch.runtime.session import Session
 
 Array = NDArray[Any]
@@ -151,6 +152,16 @@ class TrainStep:
         give them to the call, and nothing is copied. After it they are not to be touched."""
         staged: tuple[Array, ...] = self._session.resident.stage()
         return staged
+
+    @tells_the_callers_line
+    def epoch(self, *arrays: Any, seed: int | None = None) -> Iterator[Any]:
+        """Steps over whole arrays in memory, once: yields what the call gives for each batch.
+
+        With a `seed` the rows come in the order `np.random.default_rng(seed).permutation(rows)`,
+        the same on every machine, and are gathered where the device will read them; without one
+        they come as they lie. A last batch that is not whole is left out, as by a DataLoader with
+        drop_last=True. The arrays are checked here, before the first step."""
+        return Epoch(self.program.graph, arrays, seed, step=self, stage=self.stage)
 
     def _handles(self, ticket: Ticket) -> Losses:
         outputs, step = self._captured.outputs, self._session.resident.counters.steps

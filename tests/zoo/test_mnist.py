@@ -36,9 +36,9 @@ def start() -> tuple[nn.Module, torch.optim.Optimizer]:
 
 
 def batches(x: Any, y: Any) -> Any:
-    order = np.random.default_rng(0)
-    for _ in range(EPOCHS):
-        rows = order.permutation(len(x))
+    """For torch, what `step.epoch(x, y, seed=epoch)` makes."""
+    for epoch in range(EPOCHS):
+        rows = np.random.default_rng(epoch).permutation(len(x))
         for at in range(0, len(x) - BATCH + 1, BATCH):
             chosen = rows[at:at + BATCH]
             yield torch.from_numpy(x[chosen]), torch.from_numpy(y[chosen])
@@ -66,9 +66,10 @@ def test_mnist_to_pytorchs_accuracy(opencl_device: Any, mnist: Arrays, torch_rea
     x, y, *test = mnist
     model, optimizer = start()
     step = ht.train_step(model, nn.functional.cross_entropy, optimizer,
-                         example=next(batches(x, y)), device=opencl_device.label)
-    for batch in batches(x, y):
-        step(*batch)
+                         example=(x[:BATCH], y[:BATCH]), device=opencl_device.label)
+    for epoch in range(EPOCHS):
+        for _ in step.epoch(x, y, seed=epoch):
+            pass
     step.sync_to(model)
     step.close()
     ours = accuracy(model, *test)

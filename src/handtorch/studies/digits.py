@@ -45,7 +45,7 @@ def run(at: Setting) -> str:
     step = train_step(model, loss_fn, optimizer, example=example, device=at.device.label)
     at.progress(f"{NAME}: {epochs} epochs on {at.device.label}, then in PyTorch")
     ours = [float(loss) for e in range(epochs) for loss in
-            [step(x, y) for x, y in digits.batches(e)]]
+            list(step.epoch(digits.train_x, digits.train_y, seed=e))]
     theirs = [loss for e in range(epochs) for loss in
               train(twin, loss_fn, other, digits.batches(e))]
     step.sync_to(model)

@@ -26,7 +26,8 @@ class Digits:
     test_y: Array
 
     def batches(self, epoch: int, size: int = BATCH) -> Iterator[tuple[Array, Array]]:
-        """Whole batches in an order that depends on `epoch` only."""
+        """Whole batches in an order that depends on `epoch` only: that of
+        `TrainStep.epoch(train_x, train_y, seed=epoch)`."""
         order = np.random.default_rng(epoch).permutation(len(self.train_x))
         for at in range(0, len(order) - size + 1, size):
             rows = order[at:at + size]
