@@ -22,17 +22,21 @@ from handtorch.lower.lower import lower_graph
 from handtorch.passes.cross_entropy import fuse_cross_entropy
 from handtorch.passes.epilogue import fuse_epilogues
 from handtorch.passes.fuse import fuse_pointwise
+from handtorch.passes.layout import channels_last
 from handtorch.passes.order import order
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
 from handtorch.passes.update import fuse_updates
 from handtorch.passes.views import fold_views
+from handtorch.passes.weights import taps_first
 from handtorch.plan.arena import make_plan
 from handtorch.plan.proof import prove
 from handtorch.program import Program
 
 PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("dead code", without_dead),
+    ("layout", channels_last),
+    ("weights", taps_first),
     ("views", fold_views),
     ("cross-entropy", fuse_cross_entropy),
     ("epilogues", fuse_epilogues),

@@ -12,7 +12,7 @@ from harness import assert_like_torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from handtorch.capture.step import capture_function
+from handtorch.capture.step import capture_function, capture_inference
 from handtorch.errors import UnsupportedOp
 from handtorch.graph.device_spec import GENERIC
 from handtorch.pipeline import compile_graph
@@ -126,7 +126,7 @@ def test_a_weight_gradient_in_chunks_is_the_same_twice(opencl_device: Any) -> No
     captured = capture_function(gradient, tensors)
     executor = open_executor(opencl_device.label)
     program = compile_graph(captured.graph, executor.spec)
-    (part,) = (s.operands[2].value for s in program.steps if s.kernel == "conv_weight_panel")
+    (part,) = (s.operands[2].value for s in program.steps if s.kernel == "conv_weight")
     assert part.shape[0] > 1
     resident = executor.load(program, {})
     runs = [resident.submit([t.numpy() for t in tensors]).result()[0] for _ in range(3)]
@@ -136,15 +136,13 @@ def test_a_weight_gradient_in_chunks_is_the_same_twice(opencl_device: Any) -> No
 
 def test_layers_of_one_kind_share_kernels() -> None:
     """Sizes are arguments: other heights, channels and strides need no other kernel."""
-    def net(x: torch.Tensor, *weights: torch.Tensor) -> torch.Tensor:
-        for i, w in enumerate(weights):
-            x = F.conv2d(x, w, stride=1 + i % 2, padding=w.shape[-1] // 2)
-        return x
-    weights = [torch.randn(64, 64, k, k) for k in (3, 1, 3, 5)]
-    captured = capture_function(net, [torch.randn(64, 64, 32, 32), *weights])
+    layers = [torch.nn.Conv2d(64, 64, k, 1 + i % 2, k // 2, bias=False)
+              for i, k in enumerate((3, 1, 3, 5))]
+    captured = capture_inference(torch.nn.Sequential(*layers), [torch.randn(64, 64, 32, 32)])
     program = compile_graph(captured.graph, GENERIC)
-    assert len(program.steps) == 8
-    assert len({(s.kernel, s.defines) for s in program.steps}) == 2
+    steps = [s for s in program.steps if s.kernel != "move"]
+    assert len(program.steps) - len(steps) == 2                 # the picture turned, in and out
+    assert len({(s.kernel, s.defines) for s in steps}) == 2
 
 
 def test_three_dimensions_are_refused_by_name() -> None:

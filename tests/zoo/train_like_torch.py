@@ -35,8 +35,8 @@ STEPS, BATCHES = 20, 4
 # float32 run takes its own branch, and gradients jump by a hundredth. These batches keep away from
 # that (see `margin`). With those from seed 0 two neighbours in VGG19's features.18 are 10 ulp apart
 # in step 2: torch's channels-last run makes that 1 ulp, PoCL -1, with the same error on average.
-FIRST_SEED = {"InceptionV1": 70, "NIN": 220, "SqueezeNet1_0": 230, "SqueezeNet1_1": 200,
-              "VGG16": 60, "VGG19": 130}
+FIRST_SEED = {"InceptionV1": 110, "NIN": 220, "ResNet152": 30, "SqueezeNet1_0": 230,
+              "SqueezeNet1_1": 200, "VGG16": 60, "VGG19": 130}
 # At the zoo's rate these are chaotic. Already at 0.001 the gradients of torch's own float32 run are
 # wholly others than float64's in MobileNetV2's fourth step, and torch misses our limit against
 # itself (up to 24 instead of 3) once the samples of a batch change places. At 1e-4 it keeps to it;

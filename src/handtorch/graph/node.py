@@ -98,12 +98,16 @@ class Port:
 
 @dataclass(frozen=True)
 class State:
-    """A tensor that stays on the device between steps."""
+    """A tensor that stays on the device between steps.
+
+    `order` are the axes of torch's tensor in the order in which the device holds them, which is
+    how `before` and `after` have them; () as they are."""
 
     name: str
     role: str
     before: Value
     after: Value
+    order: tuple[int, ...] = ()
 
     @property
     def changes(self) -> bool:

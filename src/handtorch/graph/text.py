@@ -18,7 +18,8 @@ def graph_text(graph: Graph) -> str:
     lines = [f"  input {p.name}: {p.value}" for p in graph.inputs]
     for s in graph.states:
         after = f" -> %{s.after.id}" if s.changes else ""
-        lines.append(f"  {s.role} {s.name}: {s.before}{after}")
+        order = f" order={s.order!r}" if s.order else ""
+        lines.append(f"  {s.role} {s.name}: {s.before}{after}{order}")
     lines += [f"  {node_text(n)}" for n in graph.nodes]
     lines += [f"  output {p.name}: %{p.value.id}" for p in graph.outputs]
     return "\n".join(lines)

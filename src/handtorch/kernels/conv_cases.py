@@ -40,6 +40,9 @@ _SHAPES = (
     _conv(2, 2, 1, 3, (4, 7), (2, 3), (1, 3), (1, 2), (2, 1)),
     replace(_conv(2, 1, 4, 5, (2, 4), _ONE), y=(2, 3)),           # transposed, output padding
     replace(_conv(2, 1, 1, 1, (2, 3), _ONE), y=(1, 3)),
+    _conv(1, 16, 1, 1, (5, 6), (3, 3), (2, 2), _ONE),
+    _conv(2, 6, 1, 1, (4, 3), (3, 2), padding=_ONE, dilation=(1, 2)),
+    _conv(2, 1, 7, 67, (4, 4), (3, 3), padding=_ONE),
 )
 
 
@@ -72,20 +75,20 @@ def _sliding(name: str, launch: Callable[..., tuple[Step, ...]], source: int, ou
              relu: bool = False) -> Case:
     """The forward (from x to y) or the gradient of x (from y to x), with a bias."""
     arrays = _arrays(conv)
-    channels = arrays[out].shape[1]
+    channels = arrays[out].shape[-1]
     arrays[_BIAS] = np.linspace(-1, 1, channels).astype("f4")
     values = {i: Value(i, a.shape) for i, a in arrays.items()}
     steps = launch(values[source], values[_W], values[out], values[_BIAS], relu=relu)
     want = _forward(conv, arrays) if out == _Y else _grad_input(conv, arrays)
-    want = want + arrays[_BIAS].astype("f8")[:, None, None]
+    want = want + arrays[_BIAS].astype("f8")
     given = {i: a for i, a in arrays.items() if i != out}
     return Case(name, steps, given, {out: np.maximum(want, 0) if relu else want})
 
 
 def _arrays(c: Conv) -> dict[int, Array]:
     rng = np.random.default_rng(c.inner + c.outer)
-    shapes = {_X: (c.n, c.groups * c.inner, *c.x), _Y: (c.n, c.groups * c.outer, *c.y),
-              _W: (c.groups * c.outer, c.inner, *c.kernel)}
+    shapes = {_X: (c.n, *c.x, c.groups * c.inner), _Y: (c.n, *c.y, c.groups * c.outer),
+              _W: (*c.kernel, c.inner, c.groups * c.outer)}
     return {i: rng.normal(size=s).astype("f4") for i, s in shapes.items()}
 
 
@@ -101,7 +104,7 @@ def _meetings(c: Conv) -> Iterator[tuple[Place, Place, Place]]:
             w = ow * c.stride[1] - c.padding[1] + kw * c.dilation[1]
             if 0 <= h < c.x[0] and 0 <= w < c.x[1]:
                 channel = o // c.outer * c.inner + i
-                yield (o, i, kh, kw), (every, channel, h, w), (every, o, oh, ow)
+                yield (kh, kw, i, o), (every, h, w, channel), (every, oh, ow, o)
 
 
 def _forward(conv: Conv, arrays: dict[int, Array]) -> Array:
@@ -119,7 +122,7 @@ def _grad_input(conv: Conv, arrays: dict[int, Array]) -> Array:
 
 
 def _grad_weight(conv: Conv, arrays: dict[int, Array]) -> Array:
-    dw = np.zeros((conv.groups * conv.outer, conv.inner, *conv.kernel))
+    dw = np.zeros((*conv.kernel, conv.inner, conv.groups * conv.outer))
     for at_w, at_x, at_y in _meetings(conv):
         dw[at_w] += arrays[_X][at_x].astype("f8") @ arrays[_Y][at_y]
     return dw

@@ -1,30 +1,28 @@
-"""Which kernels compute a convolution, the gradient of x and that of w for a shape on a device."""
+"""Which kernels compute a convolution, the gradient of x and that of w for a shape on a device.
+
+Pictures are [N, height, width, channels], weights [height, width, inner, all outer]."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from math import prod
 
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
-from handtorch.kernels.conv_specs import (
-    PACK,
-    PANEL,
-    PLANE,
-    WEIGHT_PANEL,
-    WEIGHT_PLANE,
-    panel_width,
-)
-from handtorch.kernels.gemm_tiles import Tile, tuning_for
+from handtorch.kernels.conv_specs import DEPTHWISE_WEIGHT, PACK, TILE, WEIGHT, panel_width
+from handtorch.kernels.gemm_tiles import Tile, best_tile, row_groups, tuning_for
+from handtorch.kernels.move import fill_step
 from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import ceil_div
 
 Pair = tuple[int, int]
-FEW_CHANNELS = 4                  # fewer in a group: vectors along the width instead
-CHUNK_PIXELS = 2048               # of dy in a partial sum of a weight: its panel stays in the cache
-LEAST_ITEMS = 64                  # of a weight gradient, if its rows can be shared out that far
+DEPTHWISE_PIXELS = 8              # an item's, of one vector of channels each
+SOME_PIXELS = 128                 # of dy that a weight gradient goes through at a time
+CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
+LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 MOST_PARTIAL_BYTES = 1 << 24
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
@@ -43,6 +41,11 @@ class Conv:
     stride: Pair
     padding: Pair
     dilation: Pair
+
+    @property
+    def is_depthwise(self) -> bool:
+        """Each channel sees only itself."""
+        return self.inner == self.outer == 1 and self.groups > 1
 
     def simplest(self) -> Conv:
         """The same with whole images as rows, where the kernel only looks at its own pixel."""
@@ -70,8 +73,7 @@ class Launches:
         sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel)
         sizes |= _named("IN_STEP", c.stride) | _named("OUT_STEP", (1, 1))
         sizes |= _named("PAD", c.padding) | _named("DIL", c.dilation)
-        return self._slide(x, w, y, bias, relu, sizes, by_outer=c.inner * prod(c.kernel),
-                           by_inner=prod(c.kernel))
+        return self._slide(x, w, y, bias, relu, sizes, turned=False)
 
     def grad_input(self, dy: Value, w: Value, dx: Value, bias: Value | None = None, *,
                    relu: bool = False) -> tuple[Step, ...]:
@@ -80,57 +82,76 @@ class Launches:
         sizes = _sizes(c.n, c.groups, c.outer, c.inner, c.y, c.x, c.kernel)
         sizes |= _named("IN_STEP", (1, 1)) | _named("OUT_STEP", c.stride)
         sizes |= _named("PAD", _negative(c.padding)) | _named("DIL", _negative(c.dilation))
-        return self._slide(dy, w, dx, bias, relu, sizes, by_outer=prod(c.kernel),
-                           by_inner=c.inner * prod(c.kernel))
+        return self._slide(dy, w, dx, bias, relu, sizes, turned=True)
 
     def _slide(self, source: Value, w: Value, out: Value, bias: Value | None, relu: bool,
-               sizes: dict[str, int], by_outer: int, by_inner: int) -> tuple[Step, ...]:
-        """`by_outer`, `by_inner`: how far apart neighbouring channels lie in a group of `w`."""
-        group = sizes["OUTER"] * sizes["INNER"] * sizes["KH"] * sizes["KW"]
+               sizes: dict[str, int], turned: bool) -> tuple[Step, ...]:
+        """`turned`: `w` is summed over the channels that lie side by side."""
         extra = () if bias is None else (bias,)
-        access = ("r", "r", "w", *("r" for _ in extra))
         does = {"BIAS": len(extra), "ACT": int(relu)}
-        if sizes["OUTER"] < FEW_CHANNELS:
-            strides = {"SG": group, "SM": by_outer, "SI": by_inner}
-            wide = {"V": _lanes(ceil_div(sizes["OUT_W"], sizes["OUT_STEP_W"]))}
-            return (PLANE.step((source, w, out, *extra), sizes | strides, wide | does,
-                               node=self.node, flops=self.flops, access=access),)
-        classes = sizes["OUT_STEP_H"] * sizes["OUT_STEP_W"]
-        pixels = sizes["N"] * sizes["OUT_H"] * sizes["OUT_W"]
-        tile = self._tile(ceil_div(pixels, classes), sizes["OUTER"])
-        packed, pack = self._packed(
-            w, tile, sizes["GROUPS"], sizes["OUTER"], (sizes["KH"] * sizes["KW"], 1),
-            (sizes["INNER"], by_inner), SG=group, SL=by_outer)
-        return pack, PANEL.step((source, packed, out, *extra), sizes, tile | does,
-                                node=self.node, flops=self.flops, access=access)
+        before: tuple[Step, ...] = ()
+        if self.conv.is_depthwise:
+            channels = sizes["GROUPS"]
+            sizes = {**sizes, "GROUPS": 1, "INNER": channels, "OUTER": channels}
+            macros = {"R": DEPTHWISE_PIXELS, "NV": 1, "V": _dividing(channels), "DEPTHWISE": 1}
+            width = panel_width(macros)
+        else:
+            classes = sizes["OUT_STEP_H"] * sizes["OUT_STEP_W"]
+            pixels = ceil_div(sizes["N"] * sizes["OUT_H"] * sizes["OUT_W"], classes)
+            macros = self._tile(pixels, sizes["OUTER"])
+            width = sizes["INNER"]
+            if turned or not self._direct(macros, sizes, pixels):
+                w, pack = self._packed(w, macros, sizes, turned)
+                macros, before = macros | {"PB": 1}, (pack,)
+        zeros = w
+        if _looks_outside(sizes):
+            zeros = self.scratch((width,))
+            before = (*before, fill_step(zeros, 0.0, node=self.node))
+        access = ("r", "r", "r", "w", *("r" for _ in extra))
+        return *before, TILE.step((source, w, zeros, out, *extra), sizes, macros | does,
+                                  node=self.node, flops=self.flops, access=access)
+
+    def _direct(self, macros: dict[str, int], sizes: dict[str, int], pixels: int) -> bool:
+        """Whether a weight is read as it lies: as a product's operand is, see gemm_tiles."""
+        tuning = tuning_for(self.spec)
+        nbytes = 4 * sizes["KH"] * sizes["KW"] * sizes["INNER"] * sizes["OUTER"] * sizes["GROUPS"]
+        return panel_width(macros) <= sizes["OUTER"] and (
+            nbytes < tuning.pack_bytes or pixels < tuning.pack_rows)
 
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:
         """dw = the gradient of w for dy: partial sums over chunks of rows, then their sum."""
-        c = self.conv.simplest()
+        c = self.conv if prod(self.conv.y) > SOME_PIXELS else self.conv.simplest()
         sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel)
         sizes |= _named("STRIDE", c.stride) | _named("PAD", c.padding) | _named("DIL", c.dilation)
-        before: tuple[Step, ...] = ()
-        if c.outer < FEW_CHANNELS:
-            kernel, macros, items = WEIGHT_PLANE, {"V": _lanes(c.y[1] // 2)}, dw.size
-        else:
-            kernel = WEIGHT_PANEL
-            macros = self._tile(c.inner, c.outer)
-            items = (ceil_div(c.inner, macros["R"]) * prod(c.kernel) * c.groups
-                     * ceil_div(c.outer, panel_width(macros)))
-            pixels = prod(c.y)
-            dy, pack = self._packed(dy, macros, c.groups, c.outer,
-                                    (c.n, c.groups * c.outer * pixels), (pixels, 1),
-                                    SG=c.outer * pixels, SL=pixels)
-            before = (pack,)
         rows = c.n * c.y[0]
-        sizes["ROWS"] = ceil_div(rows, _chunks(rows, c.y[1], items, dw.nbytes))
+        if c.is_depthwise:
+            kernel, macros = DEPTHWISE_WEIGHT, {"V": _dividing(c.groups)}
+            sizes["C"] = c.groups
+            items = dw.size // macros["V"]
+        else:
+            kernel, macros = WEIGHT, self._weight_tile()
+            items = prod(c.kernel) * c.groups * ceil_div(c.outer, panel_width(macros))
+        least = LEAST_ITEMS.get(self.spec.kind, LEAST_ITEMS["gpu"])
+        wanted = min(ceil_div(rows * c.y[1], CHUNK_PIXELS), ceil_div(least, items))
+        sizes["ROWS"] = ceil_div(rows, max(1, min(wanted, rows, MOST_PARTIAL_BYTES // dw.nbytes)))
         chunks = ceil_div(rows, sizes["ROWS"])
+        if kernel is WEIGHT:
+            sizes["BLOCK"] = _block(c.inner, macros["R"], ceil_div(least, items * chunks))
+            rests = self.spec.kind == "cpu" and c.outer % panel_width(macros) == 0
+            sizes["SOME"] = ceil_div(SOME_PIXELS, c.y[1]) if rests else sizes["ROWS"]
         part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))
         step = kernel.step((dy, x, part), sizes, macros, node=self.node, flops=self.flops)
         if chunks == 1:
-            return (*before, step)
+            return (step,)
         total = {"OUTER": 1, "REDUCE": chunks, "INNER": dw.size}
-        return (*before, step, SUM_AXIS.step((part, dw), total, node=self.node))
+        return step, SUM_AXIS.step((part, dw), total, node=self.node)
+
+    def _weight_tile(self) -> dict[str, int]:
+        """dy is read as it lies: a tile is no wider than its rows."""
+        c = self.conv
+        tile = best_tile(tuning_for(self.spec).tiles, c.inner, c.outer, self.spec)
+        macros = {k: v for k, v in tile.defines if k != "KU"}
+        return macros | {"FEW": int(c.inner < macros["R"])}
 
     def _tile(self, rows: int, columns: int) -> dict[str, int]:
         """Macros of the cheapest good tile of the products; panels are padded, so all fit."""
@@ -139,27 +160,48 @@ class Launches:
 
         def cost(tile: Tile) -> float:
             return tile.cost(rows, columns, self.spec.compute_units)
-        return {k: v for k, v in min(fits, key=cost).defines if k != "KU"}
+        best = min(fits, key=cost)
+        macros = {k: v for k, v in best.defines if k != "KU"}
+        return macros | row_groups(best, rows, columns, self.spec)
 
-    def _packed(self, x: Value, tile: dict[str, int], groups: int, lanes: int, outer: Pair,
-                inner: Pair, **strides: int) -> tuple[Value, Step]:
-        """Panels of `x` and the launch that makes them; `outer`, `inner`: (size, stride)."""
-        width = panel_width(tile)
-        panels = ceil_div(lanes, width)
-        packed = self.scratch((groups * panels * outer[0] * inner[0] * width + 1,))
-        sizes = {"GROUPS": groups, "PANELS": panels, "LANES": lanes, "A": outer[0], "B": inner[0],
-                 "SA": outer[1], "SB": inner[1], **strides}
-        return packed, PACK.step((x, packed), sizes, {"W": width}, node=self.node)
+    def _packed(self, w: Value, tile: dict[str, int], sizes: dict[str, int], turned: bool
+                ) -> tuple[Value, Step]:
+        """Panels of `w` and the launch that makes them."""
+        width, taps = panel_width(tile), sizes["KH"] * sizes["KW"]
+        panels = ceil_div(sizes["OUTER"], width)
+        packed = self.scratch((sizes["GROUPS"] * panels * taps * sizes["INNER"] * width,))
+        row = self.conv.groups * self.conv.outer
+        lane, step = (row, 1) if turned else (1, row)
+        return packed, PACK.step(
+            (w, packed), {"GROUPS": sizes["GROUPS"], "PANELS": panels, "LANES": sizes["OUTER"],
+                          "T": taps, "B": sizes["INNER"], "ST": self.conv.inner * row,
+                          "SG": self.conv.outer, "SL": lane, "SB": step},
+            {"W": width, "TURNED": int(turned)}, node=self.node)
 
 
-def _chunks(rows: int, width: int, items: int, weight_bytes: int) -> int:
-    """Into how many partial sums a weight gradient is split."""
-    wanted = max(ceil_div(rows * width, CHUNK_PIXELS), ceil_div(LEAST_ITEMS, items))
-    return max(1, min(wanted, rows, MOST_PARTIAL_BYTES // weight_bytes))
+def _block(channels: int, rows: int, count: int) -> int:
+    """The channels of an item: whole tiles of `rows`, in about `count` blocks, none too short."""
+    block = ceil_div(ceil_div(channels, count), rows) * rows
+    while 0 < channels % block < rows and block < channels:
+        block += rows
+    return min(block, channels)
 
 
-def _lanes(width: int) -> int:
-    return 4 if width <= 4 else 8 if width <= 8 else 16
+def _looks_outside(sizes: Mapping[str, int]) -> bool:
+    """Whether conv_tile meets a pixel beside its source."""
+    for side, taps in (("H", sizes["KH"]), ("W", sizes["KW"])):
+        step, last = sizes[f"OUT_STEP_{side}"], sizes[f"IN_{side}"] - 1
+        across = (ceil_div(sizes[f"OUT_{side}"], step) - 1) * sizes[f"IN_STEP_{side}"]
+        for at, tap in product(range(step), range(taps)):
+            first, off = divmod(at - sizes[f"PAD_{side}"] + tap * sizes[f"DIL_{side}"], step)
+            if off == 0 and (first < 0 or first + across > last):
+                return True
+    return False
+
+
+def _dividing(channels: int) -> int:
+    """The widest vector that divides the channels."""
+    return next(v for v in (16, 8, 4, 2, 1) if channels % v == 0)
 
 
 def _sizes(n: int, groups: int, inner: int, outer: int, source: Pair, out: Pair, kernel: Pair

@@ -1,7 +1,6 @@
 """The convolutions as kernels: what each needs and how it is launched.
 
-The panel kernels keep a tile of pixels and channels in registers; the plane kernels serve groups of
-so few channels that a vector of channels would stay empty."""
+Channels are the last axis of pictures: a vector of them is one load or store."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ def _round_up(n: int, multiple: int) -> int:
 
 
 def _pack(defines: Defines, sizes: Sizes) -> Geometry:
-    blocks = ceil_div(int(sizes["B"]), number(defines, "BB"))
-    return (int(sizes["GROUPS"]) * int(sizes["PANELS"]), blocks, int(sizes["A"])), (1, 1, 1)
+    blocks = ceil_div(int(sizes["B"]), 16)
+    return (int(sizes["GROUPS"]) * int(sizes["PANELS"]), blocks, int(sizes["T"])), (1, 1, 1)
 
 
 def _grid(sizes: Sizes) -> tuple[int, int, int]:
@@ -50,44 +49,32 @@ def _panel(defines: Defines, sizes: Sizes) -> Geometry:
     return across, (x, y, 1)
 
 
-def _plane(_: Defines, sizes: Sizes) -> Geometry:
-    rows, _columns, classes = _grid(sizes)
-    planes = int(sizes["N"]) * int(sizes["GROUPS"]) * int(sizes["OUTER"])
-    return (rows, planes, classes), (1, 1, 1)
-
-
 def _chunks(sizes: Sizes) -> int:
     return ceil_div(int(sizes["N"]) * int(sizes["OUT_H"]), int(sizes["ROWS"]))
 
 
 def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
     x, y = number(defines, "WGX"), number(defines, "WGY")
-    blocks = ceil_div(int(sizes["INNER"]), number(defines, "R"))
+    blocks = ceil_div(int(sizes["INNER"]), int(sizes["BLOCK"]))
     panels = ceil_div(int(sizes["OUTER"]), panel_width(defines)) * int(sizes["GROUPS"])
     taps = int(sizes["KH"]) * int(sizes["KW"])
     return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
 
 
-def _weight_plane(_: Defines, sizes: Sizes) -> Geometry:
-    weights = 1
-    for name in ("GROUPS", "OUTER", "INNER", "KH", "KW"):
-        weights *= int(sizes[name])
-    return (weights, _chunks(sizes)), (1, 1)
+def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
+    taps = int(sizes["KH"]) * int(sizes["KW"])
+    return (int(sizes["C"]) // number(defines, "V"), taps, _chunks(sizes)), (1, 1, 1)
 
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
-              _ints("LANES", "B", "PANELS", "SG", "SL", "SA", "SB"), {"W": 8, "BB": 16},
-              space={"BB": (4, 16, 64)})
-PANEL = Kernel("conv_panel", ("r", "r", "w"), _panel, _ints(*_IMAGES, *_STEPS, *_TAPS),
-               {**_TILE, **_EPILOGUE},
-               space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
-PLANE = Kernel("conv_plane", ("r", "r", "w"), _plane,
-               _ints(*_IMAGES, *_STEPS, *_TAPS, "SG", "SM", "SI"), {"V": 4, **_EPILOGUE},
-               space={"V": (4, 8, 16)})
-WEIGHT_PANEL = Kernel("conv_weight_panel", ("r", "r", "w"), _weight_panel,
-                      _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS"), _TILE,
-                      space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
-WEIGHT_PLANE = Kernel("conv_weight_plane", ("r", "r", "w"), _weight_plane,
-                      _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS"), {"V": 4},
-                      space={"V": (4, 8, 16)})
-KERNELS = (PACK, PANEL, PLANE, WEIGHT_PANEL, WEIGHT_PLANE)
+              _ints("LANES", "B", "PANELS", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
+TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_IMAGES, *_STEPS, *_TAPS),
+              {**_TILE, **_EPILOGUE, "DEPTHWISE": 0, "PB": 0},
+              space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
+WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
+                _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
+                space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
+DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
+                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS"), {"V": 4},
+                          space={"V": (4, 8, 16)})
+KERNELS = (PACK, TILE, WEIGHT, DEPTHWISE_WEIGHT)

@@ -34,6 +34,7 @@
 #define EACH_COL(n, X, r) HT_CAT(HT_COL_, n)(X, r)
 // OpenCL C has no vectors of one; these make width 1 mean a plain scalar.
 #define float1 float
+#define int1 int
 #define vload1(o, p) ((p)[o])
 #define vstore1(v, o, p) ((p)[o] = (v))
 #define VEC(type, width) HT_CAT(type, width)

@@ -1,9 +1,10 @@
-"""Convolutions: weights (or dy) packed into panels, then a tile in registers; few channels in a
-group need no packing."""
+"""Convolutions: weights packed into panels, then a tile in registers. Pictures have their channels
+last, since `passes/layout.py` saw to it."""
 
 from __future__ import annotations
 
 from handtorch.graph.node import Node, Value
+from handtorch.graph.ops.conv import picture
 from handtorch.graph.step import Lowered
 from handtorch.kernels.conv import Conv, Launches, Pair
 from handtorch.lower.registry import Target, lowers
@@ -31,9 +32,10 @@ def conv_grad_weight(node: Node, target: Target) -> Lowered:
 
 
 def _launches(node: Node, target: Target, x: Value, y: Value, w: Value) -> Launches:
+    assert node.flag("channels_last"), f"{node.op} {x}"
     groups = int(node.number("groups"))
-    sizes = Conv(x.shape[0], groups, x.shape[1] // groups, y.shape[1] // groups, _pair(x.shape[2:]),
-                 _pair(y.shape[2:]), _pair(w.shape[2:]),
+    (n, inner, size), (_, outer, out) = picture(node, x.shape), picture(node, y.shape)
+    sizes = Conv(n, groups, inner // groups, outer // groups, size, out, _pair(w.shape[:2]),
                  *(_pair(node.numbers(name)) for name in ("stride", "padding", "dilation")))
     return Launches(sizes, target.spec, target.scratch, target.node, target.flops)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from math import prod
 
 from handtorch.graph.node import Node, Value
+from handtorch.graph.ops.pool import planes
 from handtorch.graph.region import literal
 from handtorch.graph.step import Lowered
 from handtorch.kernels import pool
 from handtorch.kernels.pointwise import pointwise_step
-from handtorch.kernels.simple import SUM_ROW
-from handtorch.kernels.spec import ceil_div
 from handtorch.lower.registry import Target, lowers
 
 
@@ -18,7 +17,7 @@ from handtorch.lower.registry import Target, lowers
 def max_pool(node: Node, target: Target) -> Lowered:
     (x,), (y, index) = node.inputs, node.outputs
     sizes = _windows(node, x, y) | _pair("DIL", node.numbers("dilation"))
-    step = pool.MAX_POOL.step((x, y, index), sizes, _lanes(y.shape[-1]), node=target.node,
+    step = pool.MAX_POOL.step((x, y, index), sizes, _lanes(node, x), node=target.node,
                               flops=target.flops)
     return Lowered((step,))
 
@@ -29,21 +28,16 @@ def max_pool_grad(node: Node, target: Target) -> Lowered:
     reach = tuple((k - 1) * d for k, d in
                   zip(node.numbers("kernel"), node.numbers("dilation"), strict=True))
     sizes = _windows(node, dx, dy) | _pair("REACH", reach)
-    macros = _lanes(ceil_div(dx.shape[-1], sizes["STRIDE_W"]))
-    step = pool.MAX_POOL_GRAD.step((dy, index, dx), sizes, macros, node=target.node,
+    step = pool.MAX_POOL_GRAD.step((dy, index, dx), sizes, _lanes(node, dx), node=target.node,
                                    flops=target.flops)
     return Lowered((step,))
 
 
 @lowers("avg_pool")
 def avg_pool(node: Node, target: Target) -> Lowered:
-    """A window over the whole input is the sum of a row."""
     (x,), (y,) = node.inputs, node.outputs
-    if _is_whole(node, x, y):
-        rows = {"OUTER": y.size, "REDUCE": prod(x.shape[-2:]), "SCALE": _share(node, x)}
-        return Lowered((SUM_ROW.step((x, y), rows, node=target.node, flops=target.flops),))
-    step = pool.AVG_POOL.step((x, y), _mean(node, x, y), _macros(node, y.shape[-1]),
-                              node=target.node, flops=target.flops)
+    step = pool.AVG_POOL.step((x, y), _mean(node, x, y), _macros(node, x), node=target.node,
+                              flops=target.flops)
     return Lowered((step,))
 
 
@@ -54,19 +48,19 @@ def avg_pool_grad(node: Node, target: Target) -> Lowered:
     if _is_whole(node, dx, dy):
         body = f"mul(x0,{literal(_share(node, dx), 'f32')})"
         return Lowered((pointwise_step(body, (dy,), dx, node=target.node, flops=target.flops),))
-    sizes = _mean(node, dx, dy)
-    macros = _macros(node, ceil_div(dx.shape[-1], sizes["STRIDE_W"]))
-    step = pool.AVG_POOL_GRAD.step((dy, dx), sizes, macros, node=target.node, flops=target.flops)
+    step = pool.AVG_POOL_GRAD.step((dy, dx), _mean(node, dx, dy), _macros(node, dx),
+                                   node=target.node, flops=target.flops)
     return Lowered((step,))
 
 
 def _is_whole(node: Node, x: Value, y: Value) -> bool:
-    return (y.shape[-2:] == (1, 1) and node.numbers("kernel") == x.shape[-2:]
-            and node.numbers("padding") == (0, 0))
+    (_, size, _), (_, out, _) = planes(node, x.shape), planes(node, y.shape)
+    return out == (1, 1) and node.numbers("kernel") == size and node.numbers("padding") == (0, 0)
 
 
 def _share(node: Node, x: Value) -> float:
-    return 1.0 / (node.number("divisor", 0) or prod(x.shape[-2:]))
+    _, size, _ = planes(node, x.shape)
+    return 1.0 / (node.number("divisor", 0) or prod(size))
 
 
 def _pair(name: str, numbers: tuple[int, ...]) -> dict[str, int]:
@@ -77,7 +71,8 @@ def _windows(node: Node, x: Value, y: Value) -> dict[str, int]:
     kernel, stride, padding = (node.numbers(n) for n in ("kernel", "stride", "padding"))
     if node.flag("adaptive"):
         kernel, stride, padding = (0, 0), (1, 1), (0, 0)     # each window has its own
-    return {"PLANES": prod(x.shape[:-2]), **_pair("IN", x.shape[-2:]), **_pair("OUT", y.shape[-2:]),
+    (count, size, deep), (_, out, _) = planes(node, x.shape), planes(node, y.shape)
+    return {"PLANES": count, "DEEP": deep, **_pair("IN", size), **_pair("OUT", out),
             "KH": kernel[0], "KW": kernel[1], **_pair("STRIDE", stride), **_pair("PAD", padding)}
 
 
@@ -86,9 +81,9 @@ def _mean(node: Node, x: Value, y: Value) -> dict[str, int]:
             "DIVISOR": int(node.number("divisor", 0))}
 
 
-def _lanes(width: int) -> dict[str, int]:
-    return {"V": pool.lanes_for(width)}
+def _lanes(node: Node, x: Value) -> dict[str, int]:
+    return {"V": pool.lanes_for(planes(node, x.shape)[2])}
 
 
-def _macros(node: Node, width: int) -> dict[str, int]:
-    return {**_lanes(width), "ADAPTIVE": int(node.flag("adaptive"))}
+def _macros(node: Node, x: Value) -> dict[str, int]:
+    return {**_lanes(node, x), "ADAPTIVE": int(node.flag("adaptive"))}

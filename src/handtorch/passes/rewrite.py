@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from handtorch.graph.node import Graph, Node, Port, State, Value
+from handtorch.graph.node import Graph, Node, Port, Value
 
 
 def makers(graph: Graph) -> dict[int, Node]:
@@ -35,7 +35,7 @@ def rebuilt(graph: Graph, nodes: Iterable[Node], instead: Mapping[int, Value]) -
         return v
     swapped = tuple(replace(n, inputs=tuple(map(now, n.inputs))) for n in nodes)
     whole = Graph(swapped, graph.inputs,
-                  tuple(State(s.name, s.role, s.before, now(s.after)) for s in graph.states),
+                  tuple(replace(s, after=now(s.after)) for s in graph.states),
                   tuple(Port(p.name, now(p.value)) for p in graph.outputs))
     return without_dead(whole)
 

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.errors import DeviceError
 from handtorch.graph.device_spec import DeviceSpec
+from handtorch.graph.node import State
 from handtorch.program import Program
 
 Array = NDArray[Any]
@@ -59,9 +61,11 @@ class Resident(Protocol):
     def submit(self, batch: Sequence[Array], *, timed: bool = False) -> Ticket:
         """Run one step on `batch`; returns as soon as everything is queued."""
 
-    def read_state(self, name: str) -> Array: ...
+    def read_state(self, name: str) -> Array:
+        """A copy, with its axes as torch has them."""
 
-    def write_state(self, name: str, array: Array) -> None: ...
+    def write_state(self, name: str, array: Array) -> None:
+        """`array` has its axes as torch has them."""
 
     def finish(self) -> None:
         """Wait for everything submitted."""
@@ -75,6 +79,18 @@ class Executor(Protocol):
     def spec(self) -> DeviceSpec: ...
 
     def load(self, program: Program, states: Mapping[str, Array]) -> Resident: ...
+
+
+def as_held(state: State, array: Array) -> Array:
+    """torch's `array` as the device holds that state: in its order of axes, without gaps."""
+    return np.ascontiguousarray(array.transpose(state.order)) if state.order else array
+
+
+def as_torch(state: State, array: Array) -> Array:
+    """What the device holds of that state as torch has it, without gaps."""
+    if not state.order:
+        return array
+    return np.ascontiguousarray(array.transpose(np.argsort(state.order)))
 
 
 def was_closed() -> DeviceError:

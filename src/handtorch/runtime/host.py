@@ -15,7 +15,7 @@ from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Node, Value
 from handtorch.plan.plan import STAGING_IN, STAGING_OUT
 from handtorch.program import Program
-from handtorch.runtime.device import Array, Counters, LaunchTime, was_closed
+from handtorch.runtime.device import Array, Counters, LaunchTime, as_held, as_torch, was_closed
 from handtorch.runtime.ref.ops import run_node
 
 
@@ -79,11 +79,13 @@ class HostResident:
 
     def read_state(self, name: str) -> Array:
         self._needs_numbers()
-        return self._view(self._states[name].before).copy()
+        state = self._states[name]
+        return as_torch(state, self._view(state.before).copy())
 
     def write_state(self, name: str, array: Array) -> None:
         self._needs_numbers()
-        np.copyto(self._view(self._states[name].before), array)
+        state = self._states[name]
+        np.copyto(self._view(state.before), as_held(state, array))
 
     def _needs_open(self) -> None:
         if self._closed:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from handtorch.errors import DeviceError
-from handtorch.graph.node import Graph, Node, State, Value
+from handtorch.graph.node import Graph, Node, Port, State, Value
 from handtorch.pipeline import compile_graph
 from handtorch.plan.plan import aligned
 from handtorch.runtime.host import RefExecutor
@@ -222,6 +222,22 @@ def test_a_step_that_takes_and_gives_nothing(on: OpenCLExecutor) -> None:
         assert resident.submit((), timed=True).movement().commands == ()
     assert resident.read_state("w").tolist() == [2.0 ** 10] * 3
     resident.close()
+
+
+def test_a_state_in_another_order_crosses_as_torch_has_it(on: OpenCLExecutor) -> None:
+    """The step, which adds rows as they lie on the device, sees the order; the host does not."""
+    w, row, sum_ = Value(0, (3, 2)), Value(1, (2,)), Value(2, (3, 2))
+    graph = Graph((Node("add", (w, row), (sum_,), phase="optimizer"),), (Port("row", row),),
+                  (State("w", "parameter", w, sum_, (1, 0)),), ())
+    start = np.arange(6, dtype="f4").reshape(2, 3)
+    for executor in (on, RefExecutor(on.spec)):
+        resident = executor.load(compile_graph(graph, on.spec), {"w": start})
+        resident.submit((np.array([10, 20], "f4"),))
+        got = resident.read_state("w")
+        assert got.tolist() == [[10, 11, 12], [23, 24, 25]] and got.flags.c_contiguous
+        resident.write_state("w", got[:, ::-1])                 # its bytes do not lie in order
+        assert resident.read_state("w").tolist() == got[:, ::-1].tolist()
+        resident.close()
 
 
 def test_a_state_written_between_steps_counts_from_there(

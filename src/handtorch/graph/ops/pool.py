@@ -1,4 +1,5 @@
-"""Pooling over the last two axes; `size` is their size afterwards.
+"""Pooling over the last two axes, or with the flag `channels_last` over the two before the last;
+`size` is their size afterwards.
 
 A window is `kernel` wide every `stride`, after `padding` (pairs); of averages the flag `pad_counts`
 says that padding is part of the mean, `divisor` (if not 0) what is divided by instead of the
@@ -8,17 +9,29 @@ from __future__ import annotations
 
 from math import prod
 
-from handtorch.graph.node import Node
+from handtorch.graph.node import Node, Shape
 from handtorch.graph.ops.op import Op, Types, shape_attr
 
 
+def planes(node: Node, shape: Shape) -> tuple[int, tuple[int, int], int]:
+    """(how many, (height, width), channels) of what is pooled."""
+    whole = shape if node.flag("channels_last") else (*shape, 1)
+    return prod(whole[:-3]), (whole[-3], whole[-2]), whole[-1]
+
+
+def _size(node: Node) -> Shape:
+    x = node.inputs[0].shape
+    if node.flag("channels_last"):
+        return (*x[:-3], *node.numbers("size"), x[-1])
+    return (*x[:-2], *node.numbers("size"))
+
+
 def _max_result(node: Node) -> Types:
-    shape = (*node.inputs[0].shape[:-2], *node.numbers("size"))
-    return (shape, "f32"), (shape, "i32")
+    return (_size(node), "f32"), (_size(node), "i32")
 
 
 def _avg_result(node: Node) -> Types:
-    return (((*node.inputs[0].shape[:-2], *node.numbers("size")), "f32"),)
+    return ((_size(node), "f32"),)
 
 
 def _flops(node: Node) -> int:

@@ -14,7 +14,7 @@ from handtorch.graph.node import State
 from handtorch.graph.step import Step
 from handtorch.kernels.render import step_instance
 from handtorch.program import Program
-from handtorch.runtime.device import Array, Counters, was_closed
+from handtorch.runtime.device import Array, Counters, as_held, as_torch, was_closed
 from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.prebuild import compile_steps
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
@@ -157,14 +157,14 @@ class OpenCLResident:
             with self._on.asking(f"reading {name}", out.nbytes):
                 self._cl.enqueue_copy(self._queue, out, bank, src_offset=offset)
         self.counters.blocking_calls += 1
-        return out
+        return as_torch(state, out)
 
     def write_state(self, name: str, array: Array) -> None:
         """Steps submitted later see `array`; those submitted before do not.
 
         A single number, such as a learning rate, is written without waiting for them."""
         state, bank, offset = self._state_region(name)
-        data = np.asarray(array, dtype(state.before.dtype).numpy, order="C")
+        data = as_held(state, np.asarray(array, dtype(state.before.dtype).numpy, order="C"))
         assert data.shape == state.before.shape, f"{name}: {data.shape}"
         if data.nbytes == _WORD_BYTES:      # a fill takes its pattern along: nothing to hold on to
             with self._on.asking(f"writing {name}", data.nbytes):

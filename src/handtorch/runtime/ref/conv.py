@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from handtorch.graph.node import Node
+from handtorch.graph.node import Node, Value
+from handtorch.graph.ops.conv import TAPS_FIRST
 from handtorch.runtime.device import Array
 from handtorch.runtime.ref.registry import reference
 
 Window = tuple[slice, slice]
+_PICTURE = (0, 2, 3, 1)         # channels last
 
 
 def _taps(node: Node, kernel: tuple[int, ...], size: tuple[int, ...]
@@ -43,7 +46,33 @@ def _epilogue(node: Node, y: Array, extra: tuple[Array, ...]) -> Array:
     return np.maximum(y, 0) if "relu" in node.words("epilogue") else y
 
 
-@reference("conv")
+Convolution = Callable[..., Array]
+
+
+def _in_torchs_order(op: str) -> Callable[[Convolution], Convolution]:
+    """Registers; with `channels_last` pictures and weights are turned before, and back afterwards.
+    """
+    def register(fn: Convolution) -> Convolution:
+        def turned(node: Node, *arrays: Array) -> Array:
+            if not node.flag("channels_last"):
+                return fn(node, *arrays)
+            weighs = op == "conv_grad_weight"
+            second = _PICTURE if weighs else TAPS_FIRST
+            first = (_back(arrays[0], _PICTURE), _back(arrays[1], second))
+            (out,), order = node.outputs, TAPS_FIRST if weighs else _PICTURE
+            shape = tuple(out.shape[order.index(i)] for i in range(4))
+            plain = replace(node, outputs=(Value(out.id, shape),))
+            return fn(plain, *first, *arrays[2:]).transpose(order)
+        reference(op)(turned)
+        return turned
+    return register
+
+
+def _back(array: Array, order: tuple[int, ...]) -> Array:
+    return array.transpose(np.argsort(order))
+
+
+@_in_torchs_order("conv")
 def _conv(node: Node, x: Array, w: Array, *extra: Array) -> Array:
     groups, (y,) = int(node.number("groups")), node.outputs
     padded, weights = _padded(node, x), _by_group(w, groups)
@@ -53,7 +82,7 @@ def _conv(node: Node, x: Array, w: Array, *extra: Array) -> Array:
     return _epilogue(node, out.reshape(y.shape), extra)
 
 
-@reference("conv_grad_input")
+@_in_torchs_order("conv_grad_input")
 def _conv_grad_input(node: Node, dy: Array, w: Array, *extra: Array) -> Array:
     groups, (dx,) = int(node.number("groups")), node.outputs
     (ph, pw), weights, flat = node.numbers("padding"), _by_group(w, groups), _matrices(dy, groups)
@@ -65,7 +94,7 @@ def _conv_grad_input(node: Node, dy: Array, w: Array, *extra: Array) -> Array:
     return _epilogue(node, inner, extra)
 
 
-@reference("conv_grad_weight")
+@_in_torchs_order("conv_grad_weight")
 def _conv_grad_weight(node: Node, dy: Array, x: Array) -> Array:
     groups, (dw,) = int(node.number("groups")), node.outputs
     padded, flat, out = _padded(node, x), _matrices(dy, groups), np.zeros(dw.shape, x.dtype)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +15,27 @@ from handtorch.runtime.ref.registry import reference
 Span = tuple[int, int]
 
 
-@reference("max_pool")
+Pooling = Callable[..., Any]
+
+
+def _over_the_last_axes(op: str) -> Callable[[Pooling], Pooling]:
+    """Registers; where channels come last they are moved to the front, and back afterwards."""
+    def register(fn: Pooling) -> Pooling:
+        def moved(node: Node, *arrays: Array) -> Any:
+            if not node.flag("channels_last"):
+                return fn(node, *arrays)
+            attrs = dict(node.attrs)
+            if shape := node.numbers("shape"):
+                attrs["shape"] = (*shape[:-3], shape[-1], *shape[-3:-1])
+            out = fn(replace(node, attrs=attrs), *(np.moveaxis(a, -1, -3) for a in arrays))
+            return tuple(np.moveaxis(o, -3, -1) for o in out) if isinstance(out, tuple) else (
+                np.moveaxis(out, -3, -1))
+        reference(op)(moved)
+        return moved
+    return register
+
+
+@_over_the_last_axes("max_pool")
 def _max_pool(node: Node, x: Array) -> tuple[Array, Array]:
     """Tap after tap: a later element wins only if it is larger, or NaN."""
     (height, width), size = x.shape[-2:], node.numbers("size")
@@ -31,7 +53,7 @@ def _max_pool(node: Node, x: Array) -> tuple[Array, Array]:
     return best, where.astype("i4")
 
 
-@reference("max_pool_grad")
+@_over_the_last_axes("max_pool_grad")
 def _max_pool_grad(node: Node, dy: Array, where: Array) -> Array:
     shape = node.numbers("shape")
     dx = np.zeros((int(np.prod(shape[:-2])), shape[-2] * shape[-1]), dy.dtype)
@@ -63,7 +85,7 @@ def _windows(node: Node, inputs: tuple[int, ...], outputs: tuple[int, ...]
                    node.number("divisor", 0) or tall * wide)
 
 
-@reference("avg_pool")
+@_over_the_last_axes("avg_pool")
 def _avg_pool(node: Node, x: Array) -> Array:
     y = np.zeros((*x.shape[:-2], *node.numbers("size")), x.dtype)
     for (oh, ow), (rows, columns), share in _windows(node, x.shape[-2:], y.shape[-2:]):
@@ -71,7 +93,7 @@ def _avg_pool(node: Node, x: Array) -> Array:
     return y
 
 
-@reference("avg_pool_grad")
+@_over_the_last_axes("avg_pool_grad")
 def _avg_pool_grad(node: Node, dy: Array) -> Array:
     dx = np.zeros(node.numbers("shape"), dy.dtype)
     for (oh, ow), (rows, columns), share in _windows(node, dx.shape[-2:], dy.shape[-2:]):

@@ -1,0 +1,123 @@
+// conv_tile: y[n][u][m] = f(sum over taps t and channels c of w[m][c][t] x[n][source(u, t)][c])
+//   source = (u / OUT_STEP) IN_STEP + (u % OUT_STEP - PAD + k DIL) / OUT_STEP on each axis, nothing if
+//   that is no whole number or lies outside x. A convolution: IN_STEP = stride, OUT_STEP = 1. Its
+//   gradient for x: IN_STEP = 1, OUT_STEP = stride, PAD and DIL negative.
+//   f(s) = s, then + bias[m] if BIAS, then max(s, 0) if ACT.
+//   With DEPTHWISE each channel sees only itself: no sum over c, GROUPS = 1, W divides INNER = OUTER.
+// x f32 [N][IN_H][IN_W][GROUPS INNER], y f32 [N][OUT_H][OUT_W][GROUPS OUTER], bias f32 [GROUPS OUTER],
+// w f32 [KH KW][INNER or 1][GROUPS OUTER] with W = NV V <= OUTER, the last panel being moved left until
+// it ends at OUTER; PB: panels [GROUPS][panels][KH KW][INNER][W] of conv_pack, the last one filled up.
+// zeros f32 [INNER or W]: what lies in the padding; anything if nothing does.  y may overlap no operand.
+// Item = R pixels of one class (u % OUT_STEP) x W = NV V channels, in registers; pixels run across
+// rows and images.  Local memory: none.  Work-group: WGX pixel tiles x WGY panels; 1 x 1 on a CPU.
+#ifndef R
+#define R 4
+#define NV 2
+#define V 4
+#define DEPTHWISE 0
+#define PB 0
+#define BIAS 0
+#define ACT 0
+#define WGX 1
+#define WGY 1
+#endif
+#define W (NV * V)
+#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
+#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
+#define FLOATS VEC(float, V)
+#define PIXEL(r) \
+    const int q##r = min(tile + r, pixels - 1), i##r = q##r / GW % GH, j##r = q##r % GW; \
+    const size_t n##r = q##r / (GW * GH); \
+    EACH_COL(NV, ZERO, r)
+#define ZERO(r, v) FLOATS c##r##_##v = 0.0f;
+#define POINT(r) \
+    const int h##r = i##r * IN_STEP_H + off_h, v##r = j##r * IN_STEP_W + off_w; \
+    __global const float *p##r = h##r >= 0 && h##r < IN_H && v##r >= 0 && v##r < IN_W \
+        ? from + ((n##r * IN_H + h##r) * IN_W + v##r) * deep : zeros + zeros_at;
+#define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
+#if DEPTHWISE
+#define MULTIPLY(r) EACH_COL(NV, ADD, r)
+#define ADD(r, v) c##r##_##v = fma(LOAD_V(v, p##r), w##v, c##r##_##v);
+#else
+#define MULTIPLY(r) { const FLOATS a = p##r[c]; EACH_COL(NV, ADD, r) }
+#define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
+#endif
+#define ONE { EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) b += wide; }
+#if BIAS
+#define ADD_BIAS(T, LD, at) s += LD(0, bias + bias_at + group * OUTER + first + (at));
+#else
+#define ADD_BIAS(T, LD, at)
+#endif
+#if ACT
+#define APPLY(T) s = select(s, (T)0.0f, s < 0.0f);              // keeps NaN, as torch does
+#else
+#define APPLY(T)
+#endif
+#define STORE_ROW(r) { \
+    const int y##r = i##r * OUT_STEP_H + class_h, z##r = j##r * OUT_STEP_W + class_w; \
+    if (tile + r < pixels && y##r < OUT_H && z##r < OUT_W) { \
+        __global float *to = y + y_at + ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
+                             + group * OUTER + first; \
+        EACH_COL(NV, STORE, r) } }
+#define STORE(r, v) if (v * V >= skip && (v + 1) * V <= used) { \
+        FLOATS s = c##r##_##v; \
+        ADD_BIAS(FLOATS, LOAD_V, v * V) APPLY(FLOATS) \
+        STORE_V(s, v, to); \
+    } else if ((v + 1) * V > skip && v * V < used) { \
+        float lanes[V]; \
+        STORE_V(c##r##_##v, 0, lanes); \
+        for (size_t l = max((size_t)v * V, skip); l < min((size_t)(v + 1) * V, used); ++l) { \
+            float s = lanes[l - v * V]; \
+            ADD_BIAS(float, vload1, l) \
+            to[l] = ACT && s < 0.0f ? 0.0f : s; \
+        } \
+    }
+__kernel __attribute__((reqd_work_group_size(WGX, WGY, 1)))
+void conv_tile(__global const float *x, const uint x_at, __global const float *w, const uint w_at,
+               __global const float *zeros, const uint zeros_at, __global float *y, const uint y_at,
+#if BIAS
+               __global const float *bias, const uint bias_at,
+#endif
+               const int N, const int GROUPS, const int INNER, const int OUTER,
+               const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,
+               const int KH, const int KW, const int IN_STEP_H, const int IN_STEP_W,
+               const int OUT_STEP_H, const int OUT_STEP_W, const int PAD_H, const int PAD_W,
+               const int DIL_H, const int DIL_W) {
+    const int GH = (OUT_H + OUT_STEP_H - 1) / OUT_STEP_H, GW = (OUT_W + OUT_STEP_W - 1) / OUT_STEP_W;
+    const int pixels = N * GH * GW, tile = get_global_id(0) * R;
+    const size_t panels = (OUTER + W - 1) / W, panel = get_global_id(1), own = panel * W;
+    if (tile >= pixels || panel >= panels) return;  // the last groups may hang over the edge
+    const size_t group = get_global_id(2) % GROUPS, deep = (size_t)GROUPS * INNER;
+    const int at_class = get_global_id(2) / GROUPS;
+    const int class_h = at_class / OUT_STEP_W, class_w = at_class % OUT_STEP_W;
+#if PB
+    const size_t wide = W, first = own;
+    __global const float *b = w + w_at + (group * panels + panel) * KH * KW * INNER * W;
+#else
+    const size_t wide = (size_t)GROUPS * OUTER, first = min(own, (size_t)OUTER - W);
+    __global const float *b = w + w_at + group * OUTER + first;
+#endif
+    const size_t skip = own - first, used = min((size_t)W, OUTER - first);
+    const size_t tap = (DEPTHWISE ? 1 : (size_t)INNER) * wide;
+    __global const float *from = x + x_at + (DEPTHWISE ? first : group * INNER);
+    EACH_ROW(R, PIXEL)
+    for (int kh = 0; kh < KH; ++kh) {
+        const int from_h = class_h - PAD_H + kh * DIL_H, off_h = from_h / OUT_STEP_H;
+        for (int kw = 0; kw < KW; ++kw) {
+            const int from_w = class_w - PAD_W + kw * DIL_W, off_w = from_w / OUT_STEP_W;
+            if (off_h * OUT_STEP_H != from_h || off_w * OUT_STEP_W != from_w) {
+                b += tap;                           // no pixel of this class sees the tap
+                continue;
+            }
+            EACH_ROW(R, POINT)
+#if DEPTHWISE
+            ONE
+#else
+            int c = 0;
+            for (; c + 1 < INNER; ++c) { ONE ++c; ONE }
+            if (c < INNER) ONE
+#endif
+        }
+    }
+    EACH_ROW(R, STORE_ROW)
+}

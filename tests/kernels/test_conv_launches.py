@@ -1,0 +1,95 @@
+"""How a convolution is shared out over launches and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import count, product
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from handtorch.graph.device_spec import GENERIC, DeviceSpec
+from handtorch.graph.node import Shape, Value
+from handtorch.graph.step import Step
+from handtorch.kernels.conv_launches import Conv, Launches, Pair, _block, _looks_outside
+from handtorch.kernels.spec import ceil_div
+
+CPU = replace(GENERIC, kind="cpu", float_width=16)
+ONE: Pair = (1, 1)
+
+
+def conv(channels: int, side: int, kernel: int, groups: int = 1, stride: int = 1) -> Conv:
+    pad = kernel // 2
+    out = (side + 2 * pad - kernel) // stride + 1
+    each = channels // groups
+    return Conv(16, groups, each, each, (side, side), (out, out), (kernel, kernel),
+                (stride, stride), (pad, pad), ONE)
+
+
+def launches(c: Conv, kind: str, spec: DeviceSpec = CPU) -> list[Step]:
+    fresh = count(3)
+
+    def scratch(shape: Shape) -> Value:
+        return Value(next(fresh), tuple(shape))
+    made = Launches(c, spec, scratch)
+    x, y = (Value(i, (c.n, *s, n)) for i, s, n in (
+        (0, c.x, c.groups * c.inner), (2, c.y, c.groups * c.outer)))
+    w = Value(1, (*c.kernel, c.inner, c.groups * c.outer))
+    run: dict[str, Callable[[], tuple[Step, ...]]] = {
+        "forward": lambda: made.forward(x, w, y), "grad_input": lambda: made.grad_input(y, w, x),
+        "grad_weight": lambda: made.grad_weight(y, x, w)}
+    return list(run[kind]())
+
+
+def names(c: Conv, kind: str) -> list[str]:
+    return [step.kernel for step in launches(c, kind)]
+
+
+@pytest.mark.parametrize(("c", "kind", "kernels"), [
+    (conv(64, 32, 1), "forward", ["conv_tile"]),                # nothing lies outside
+    (conv(64, 32, 1, stride=2), "forward", ["conv_tile"]),
+    (conv(64, 32, 3), "forward", ["fill", "conv_tile"]),
+    (conv(512, 4, 3), "forward", ["conv_pack", "fill", "conv_tile"]),
+    (conv(512, 1, 3), "forward", ["fill", "conv_tile"]),        # too few pixels to pack for
+    (conv(3, 32, 1), "forward", ["conv_pack", "conv_tile"]),    # narrower than any good tile
+    (conv(64, 32, 1), "grad_input", ["conv_pack", "conv_tile"]),
+    (conv(64, 32, 3, groups=64), "forward", ["fill", "conv_tile"]),
+    (conv(64, 32, 3, groups=64), "grad_input", ["fill", "conv_tile"]),
+    (conv(512, 4, 3), "grad_weight", ["conv_weight"]),
+    (conv(64, 32, 3), "grad_weight", ["conv_weight", "sum_axis"]),
+    (conv(64, 32, 3, groups=64), "grad_weight", ["depthwise_weight", "sum_axis"])])
+def test_launches(c: Conv, kind: str, kernels: list[str]) -> None:
+    assert names(c, kind) == kernels
+
+
+def test_a_gpu_gets_many_small_items() -> None:
+    c = conv(64, 32, 3)
+    few, many = (launches(c, "grad_weight", spec)[0] for spec in (CPU, replace(CPU, kind="gpu")))
+    assert prod(many.global_size) > 4 * prod(few.global_size)
+
+
+@given(st.integers(1, 300), st.integers(1, 16), st.integers(1, 400))
+def test_no_block_of_channels_is_shorter_than_a_tile(channels: int, rows: int, blocks: int) -> None:
+    block = _block(channels, rows, blocks)
+    assert 1 <= block <= channels
+    last = channels % block or block
+    assert last >= min(rows, channels)
+    assert ceil_div(channels, block) <= blocks
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.integers(1, 3),
+       st.integers(-3, 3), st.sampled_from([-2, -1, 1, 2]), st.integers(1, 3))
+def test_looking_outside(size: int, out: int, in_step: int, out_step: int, pad: int, dilation: int,
+                         taps: int) -> None:
+    sizes = {"KH": 1, "KW": taps}
+    for side, numbers in (("H", (1, 1, 1, 1, 0, 1)),
+                          ("W", (size, out, in_step, out_step, pad, dilation))):
+        sizes |= {f"{name}_{side}": n for name, n in zip(
+            ("IN", "OUT", "IN_STEP", "OUT_STEP", "PAD", "DIL"), numbers, strict=True)}
+    met = {q * in_step + (at - pad + tap * dilation) // out_step
+           for q, at, tap in product(range(ceil_div(out, out_step)), range(out_step), range(taps))
+           if (at - pad + tap * dilation) % out_step == 0}
+    assert _looks_outside(sizes) == any(not 0 <= place < size for place in met)
