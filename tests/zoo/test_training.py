@@ -10,6 +10,7 @@ import torch
 
 from handtorch.zoo.registry import MODELS
 from tests.zoo.train_like_torch import (
+    ALWAYS_TIED,
     ATEN,
     FIRST_SEED,
     POOLING,
@@ -38,7 +39,7 @@ def test_twenty_steps_end_where_torch_ends(opencl_device: Any, name: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(FIRST_SEED.keys() - RATE.keys()))
+@pytest.mark.parametrize("name", sorted(FIRST_SEED.keys() - RATE.keys() - ALWAYS_TIED))
 def test_the_chosen_batches_keep_away_from_ties(name: str) -> None:
     least, where = margin(MODELS[name], FIRST_SEED[name])
     assert least > 0.3, where              # SqueezeNet1_0: 0.35, the best of 26; others 1 to 7
