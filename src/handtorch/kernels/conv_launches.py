@@ -16,7 +16,7 @@ from handtorch.kernels.conv_specs import DEPTHWISE_WEIGHT, PACK, TILE, WEIGHT, p
 from handtorch.kernels.gemm_tiles import Tile, best_tile, row_groups, tuning_for
 from handtorch.kernels.move import fill_step
 from handtorch.kernels.simple import SUM_AXIS
-from handtorch.kernels.spec import ceil_div
+from handtorch.kernels.spec import ceil_div, dividing_width
 
 Pair = tuple[int, int]
 DEPTHWISE_PIXELS = 8              # an item's, of one vector of channels each
@@ -93,7 +93,7 @@ class Launches:
         if self.conv.is_depthwise:
             channels = sizes["GROUPS"]
             sizes = {**sizes, "GROUPS": 1, "INNER": channels, "OUTER": channels}
-            macros = {"R": DEPTHWISE_PIXELS, "NV": 1, "V": _dividing(channels), "DEPTHWISE": 1}
+            macros = {"R": DEPTHWISE_PIXELS, "NV": 1, "V": dividing_width(channels), "DEPTHWISE": 1}
             width = panel_width(macros)
         else:
             classes = sizes["OUT_STEP_H"] * sizes["OUT_STEP_W"]
@@ -125,7 +125,7 @@ class Launches:
         sizes |= _named("STRIDE", c.stride) | _named("PAD", c.padding) | _named("DIL", c.dilation)
         rows = c.n * c.y[0]
         if c.is_depthwise:
-            kernel, macros = DEPTHWISE_WEIGHT, {"V": _dividing(c.groups)}
+            kernel, macros = DEPTHWISE_WEIGHT, {"V": dividing_width(c.groups)}
             sizes["C"] = c.groups
             items = dw.size // macros["V"]
         else:
@@ -197,11 +197,6 @@ def _looks_outside(sizes: Mapping[str, int]) -> bool:
             if off == 0 and (first < 0 or first + across > last):
                 return True
     return False
-
-
-def _dividing(channels: int) -> int:
-    """The widest vector that divides the channels."""
-    return next(v for v in (16, 8, 4, 2, 1) if channels % v == 0)
 
 
 def _sizes(n: int, groups: int, inner: int, outer: int, source: Pair, out: Pair, kernel: Pair

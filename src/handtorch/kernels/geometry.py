@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from handtorch.graph.node import Value
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.spec import (
+    Defines,
+    Geometry,
+    Kernel,
+    Sizes,
+    ceil_div,
+    dividing_width,
+    number,
+)
 
 KIND_OF = {"f32": 0, "i32": 1, "bool": 2}             # the macro KIND of typed kernels
 _DTYPES = {"int32": "i32", "float32": "f32", "bool": "bool"}
@@ -42,7 +50,7 @@ def axis_geometry(defines: Defines, sizes: Sizes) -> Geometry:
 
 def axis_defines(outer: int, inner: int, *, vectors: bool = True) -> dict[str, int]:
     """V (only where the kernel has it), FLAT and GROUP for `axis_geometry`."""
-    width = next(v for v in (16, 8, 4, 2, 1) if inner % v == 0) if vectors else 1
+    width = dividing_width(inner) if vectors else 1
     across = inner // width
     flat = int(across < 16)
     group = 16 if (across * outer if flat else across) >= 16 * (1 if width == 1 else 32) else 1

@@ -15,7 +15,15 @@ from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
 from handtorch.kernels.geometry import MANY, grouped, one_case, one_each
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.spec import (
+    Defines,
+    Geometry,
+    Kernel,
+    Sizes,
+    ceil_div,
+    dividing_width,
+    number,
+)
 
 
 def _columns(defines: Defines, sizes: Sizes) -> Geometry:
@@ -82,7 +90,7 @@ class Chunks:
 
     def lanes(self) -> dict[str, int]:
         """V and GROUP of the kernels over columns."""
-        width = next(v for v in (16, 8, 4, 2, 1) if self.channels % v == 0)
+        width = dividing_width(self.channels)
         return {"V": width, "GROUP": 16 if width == 1 and self.channels >= 16 else 1}
 
 

@@ -8,7 +8,15 @@ import numpy as np
 
 from handtorch.graph.node import Shape, Value
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.spec import (
+    Defines,
+    Geometry,
+    Kernel,
+    Sizes,
+    ceil_div,
+    dividing_width,
+    number,
+)
 
 _WINDOWS = ("DEEP", "IN_H", "IN_W", "OUT_H", "OUT_W", "KH", "KW", "STRIDE_H", "STRIDE_W", "PAD_H",
             "PAD_W")
@@ -24,11 +32,6 @@ def _rows_of(side: str) -> Callable[[Defines, Sizes], Geometry]:
     """An item for each row of the input or the output, and for each vector of channels."""
     return lambda macros, sizes: ((int(sizes["DEEP"]) // number(macros, "V"),
                                    int(sizes["PLANES"]) * int(sizes[f"{side}_H"])), (1, 1))
-
-
-def lanes_for(channels: int) -> int:
-    """The widest vector that divides the channels."""
-    return next(v for v in (16, 8, 4, 2, 1) if channels % v == 0)
 
 
 MAX_POOL = Kernel("max_pool", ("r", "w", "w"), _rows_of("OUT"),
@@ -83,7 +86,7 @@ def _max_cases(name: str, shape: Shape, kernel: Shape, stride: Shape, padding: S
     sizes |= {"DIL_H": dilation[0], "DIL_W": dilation[1],
               "REACH_H": (kernel[0] - 1) * dilation[0], "REACH_W": (kernel[1] - 1) * dilation[1]}
     vx, vy, vi = Value(0, x.shape), Value(1, y.shape), Value(2, y.shape, "i32")
-    macros = {"V": lanes_for(shape[3])}
+    macros = {"V": dividing_width(shape[3])}
     step = MAX_POOL.step((vx, vy, vi), sizes, macros)
     yield Case(f"max_pool {name}", (step,), {0: x}, {1: y, 2: index})
     step = MAX_POOL_GRAD.step((vy, vi, vx), sizes, macros)
@@ -120,7 +123,7 @@ def _mean_cases(name: str, shape: Shape, spans: list[list[tuple[int, int]]], siz
             y[:, oh, ow] = x[part].sum((1, 2), dtype="f8") / share
             dx[part] += dy[:, oh, ow, None, None] / share
     values = Value(0, x.shape), Value(1, y.shape)
-    macros = {"V": lanes_for(shape[3]), "ADAPTIVE": adaptive}
+    macros = {"V": dividing_width(shape[3]), "ADAPTIVE": adaptive}
     step = AVG_POOL.step(values, sizes, macros)
     yield Case(f"avg_pool {name}", (step,), {0: x}, {1: y})
     step = AVG_POOL_GRAD.step(values[::-1], sizes, macros)

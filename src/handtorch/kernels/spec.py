@@ -62,6 +62,11 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def dividing_width(n: int) -> int:
+    """The widest vector that divides `n`."""
+    return next(v for v in (16, 8, 4, 2, 1) if n % v == 0)
+
+
 def number(defines: Defines, name: str) -> int:
     """A macro that must be a whole number."""
     found = defines[name]

@@ -10,6 +10,7 @@ from handtorch.graph.region import literal
 from handtorch.graph.step import Lowered
 from handtorch.kernels import pool
 from handtorch.kernels.pointwise import pointwise_step
+from handtorch.kernels.spec import dividing_width
 from handtorch.lower.registry import Target, lowers
 
 
@@ -82,7 +83,7 @@ def _mean(node: Node, x: Value, y: Value) -> dict[str, int]:
 
 
 def _lanes(node: Node, x: Value) -> dict[str, int]:
-    return {"V": pool.lanes_for(planes(node, x.shape)[2])}
+    return {"V": dividing_width(planes(node, x.shape)[2])}
 
 
 def _macros(node: Node, x: Value) -> dict[str, int]:
