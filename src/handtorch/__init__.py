@@ -8,8 +8,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "train_step": "handtorch.api", "inference": "handtorch.api",
-    "TrainStep": "handtorch.api", "Inference": "handtorch.api", "Loss": "handtorch.api",
+    "train_step": "handtorch.api.make", "inference": "handtorch.api.make",
+    "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
+    "Loss": "handtorch.api.loss",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }
 __all__ = [*sorted(_HOMES), "__version__"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handtorch.api import train_step
+from handtorch.api.make import train_step
 from handtorch.baseline import fair
 from handtorch.baseline.fair import Plan
 from handtorch.errors import KernelError

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from handtorch.api import TrainStep, train_step
+from handtorch.api.make import train_step
+from handtorch.api.step import TrainStep
 from handtorch.baseline.fair import Plan, Work, interleave, moment, settle, share_of_others
 from handtorch.baseline.training import step_work, train
 from handtorch.capture.step import Captured, capture_train_step

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from handtorch import knobs
-from handtorch.api import train_step
+from handtorch.api.make import train_step
 from handtorch.baseline.training import accuracy, train
 from handtorch.errors import StorageError
 from handtorch.kernels.case import Array

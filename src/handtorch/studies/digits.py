@@ -8,7 +8,9 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from handtorch.api import Inference, TrainStep, inference, train_step
+from handtorch.api.inference import Inference
+from handtorch.api.make import inference, train_step
+from handtorch.api.step import TrainStep
 from handtorch.baseline.fair import (
     MOST_OTHERS,
     Plan,

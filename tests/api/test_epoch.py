@@ -233,7 +233,7 @@ def test_a_step_refused_in_between_tells_the_line_and_loses_nothing(opencl_devic
     with pytest.raises(BadInput) as e:
         next(epoch)
     assert said(e) == ("SGD.param_groups[0]['lr'] is now nan: a learning rate is a finite number\n"
-                       "  from test_api_epoch.py  next(epoch)\n"
+                       "  from test_epoch.py  next(epoch)\n"
                        "  try: look at what changes it, a scheduler or your own code")
     optimizer.param_groups[0]["lr"] = 0.1
     losses += epoch
@@ -250,7 +250,7 @@ def test_labels_spoilt_in_between_are_refused(opencl_device: Any, device: str) -
         labels[:] = 5
         with pytest.raises(BadInput) as e:
             next(epoch)
-        assert said(e).startswith("input y holds 5: the classes in test_api_epoch.py are 0 to 4")
+        assert said(e).startswith("input y holds 5: the classes in test_epoch.py are 0 to 4")
 
 
 def test_a_closed_step_runs_no_epoch(opencl_device: Any) -> None:
@@ -260,7 +260,7 @@ def test_a_closed_step_runs_no_epoch(opencl_device: Any) -> None:
     step.close()
     with pytest.raises(DeviceError) as e:
         next(epoch)
-    assert said(e) == ("this program was closed\n  from test_api_epoch.py  next(epoch)\n"
+    assert said(e) == ("this program was closed\n  from test_epoch.py  next(epoch)\n"
                        "  try: make the step again")
 
 
@@ -293,11 +293,11 @@ REFUSED: dict[str, tuple[tuple[Any, ...], Any, str]] = {
                                        "int64[8]\n{}  try: x.long(), or astype('int64')"),
     "no array": ((None, Y), 0, f"input x is a NoneType: {MADE_FOR}give a tensor or an array"),
     "a late class": ((X, np.where(np.arange(ROWS) == ROWS - 2, 5, Y)), 0,
-                     "input y holds 5: the classes in test_api_epoch.py are 0 to 4, and -100 is "
+                     "input y holds 5: the classes in test_epoch.py are 0 to 4, and -100 is "
                      "left out\n{}  try: look at the labels or indices of this batch, or at the "
                      "size of the layer"),
     "a vast class": ((X, Y + 2**40 * (np.arange(ROWS) == 0)), 0,
-                     f"input y holds {2**40 + Y[0]}: the classes in test_api_epoch.py are 0 to 4, "
+                     f"input y holds {2**40 + Y[0]}: the classes in test_epoch.py are 0 to 4, "
                      "and -100 is left out\n{}  try: look at the labels or indices of this batch, "
                      "or at the size of the layer"),
     "seed": ((X, Y), -1, "seed -1: a seed is a whole number from 0 to 2^64 - 1\n{}"),
@@ -313,7 +313,7 @@ def test_arrays_that_do_not_fit_are_refused_by_the_call(arrays: tuple[Any, ...],
     first = float(step(X[:SIZE], Y[:SIZE]))
     with pytest.raises(BadInput) as e:
         step.epoch(*arrays, seed=seed)
-    from_line = "  from test_api_epoch.py  step.epoch(*arrays, seed=seed)\n"
+    from_line = "  from test_epoch.py  step.epoch(*arrays, seed=seed)\n"
     assert said(e) == message.format(from_line).rstrip("\n")
     assert step.resident.counters.steps == 1
     plain, _ = made("ref")
@@ -344,5 +344,5 @@ def test_a_step_without_one_batch_axis_has_no_epoch(example: tuple[torch.Tensor,
     assert said(e) == (
         f"an epoch of a step whose inputs are {names}: batches are cut along the first axis, "
         "which must be there and of one length in all inputs\n"
-        "  from test_api_epoch.py  step.epoch(*example)\n"
+        "  from test_epoch.py  step.epoch(*example)\n"
         f"  try: make the batches yourself: step({call})")

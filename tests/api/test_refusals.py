@@ -42,7 +42,7 @@ def step_on(device: str, **settings: Any) -> Any:
                      "  try: x.long(), or astype('int64')"),
     ((None, Y), "input x is a NoneType: the step was made for float32[8, 12]\n{}"
                 "  try: give a tensor or an array"),
-    ((X, Y + 3), "input y holds 5: the classes in test_api_refusals.py are 0 to 4, and -100 is "
+    ((X, Y + 3), "input y holds 5: the classes in test_refusals.py are 0 to 4, and -100 is "
                  "left out\n{}  try: look at the labels or indices of this batch, or at the "
                  "size of the layer"),
 ], ids=["count", "shape", "double", "bfloat16", "labels", "none", "class"])
@@ -50,11 +50,11 @@ def test_a_batch_that_does_not_fit_is_refused(batch: tuple[Any, ...], message: s
     step = step_on("null")
     with pytest.raises(BadInput) as e:
         step(*batch)
-    assert said(e) == message.format("  from test_api_refusals.py  step(*batch)\n")
+    assert said(e) == message.format("  from test_refusals.py  step(*batch)\n")
     with pytest.raises(BadInput) as e:
         step(x=X, y=Y)
     assert said(e) == ("inputs by name: x, y: they go by their place\n"
-                       "  from test_api_refusals.py  step(x=X, y=Y)\n  try: step(x, y)")
+                       "  from test_refusals.py  step(x=X, y=Y)\n  try: step(x, y)")
 
 
 def test_a_loss_of_nan_is_refused_when_it_is_read(opencl_device: Any) -> None:
@@ -70,7 +70,7 @@ def test_a_loss_of_nan_is_refused_when_it_is_read(opencl_device: Any) -> None:
         assert message.splitlines()[0] == (
             f"loss of step 3 is nan: the last finite one that was read is {first:.6g} of step 1; "
             "of 4 weights and buffers 4 are not finite now, the first being 0.weight")
-        assert message.splitlines()[1].startswith(f"  from test_api_refusals.py  {text[:14]}")
+        assert message.splitlines()[1].startswith(f"  from test_refusals.py  {text[:14]}")
         assert message.splitlines()[2] == GO_ON
     assert str(losses[2]) == "Loss(nan)" and np.isnan(losses[2].numpy())
 
@@ -85,7 +85,7 @@ def test_an_infinite_loss_whose_weights_are_gone() -> None:
         float(loss)
     assert said(e) == ("loss of step 1 is inf: no finite one was read before it; of 2 weights and "
                        "buffers 0 are not finite now\n"
-                       "  from test_api_refusals.py  float(loss)\n" + GO_ON)
+                       "  from test_refusals.py  float(loss)\n" + GO_ON)
     step.close()
     with pytest.raises(NotFinite) as e:
         float(loss)
@@ -104,14 +104,14 @@ def test_what_a_loss_is_not_yet() -> None:
             use()
         assert said(e) == (
             "a loss in arithmetic: it is on its way, and its number must be waited for\n"
-            "  from test_api_refusals.py  for use in (lambda: loss + 1, lambda: 1 + loss, "
+            "  from test_refusals.py  for use in (lambda: loss + 1, lambda: 1 + loss, "
             "lambda: sum([loss]), lambda: loss < 1):\n"
             "  try: float(loss), now and then; or compute it in the step and return it")
     with pytest.raises(BadInput) as e:
         loss.backward()
     assert said(e) == (
         "backward() on what a step gave: the step has gone backward and updated the weights "
-        "already\n  from test_api_refusals.py  loss.backward()\n"
+        "already\n  from test_refusals.py  loss.backward()\n"
         "  try: leave it out, and optimizer.step() too")
 
 
@@ -125,7 +125,7 @@ def test_a_learning_rate_that_is_no_number_is_refused(rate: Any) -> None:
     with pytest.raises(BadInput) as e:
         step(X, Y)
     assert said(e) == (f"SGD.param_groups[0]['lr'] is now {rate!r}: a learning rate is a finite "
-                       "number\n  from test_api_refusals.py  step(X, Y)\n"
+                       "number\n  from test_refusals.py  step(X, Y)\n"
                        "  try: look at what changes it, a scheduler or your own code")
 
 
@@ -134,6 +134,6 @@ def test_a_device_goes_by_name() -> None:
         step_on(torch.device("cpu"))
     assert said(e) == (
         "device is a device: devices go by name\n"
-        "  from test_api_refusals.py  return ht.train_step(model, nn.CrossEntropyLoss(), "
+        "  from test_refusals.py  return ht.train_step(model, nn.CrossEntropyLoss(), "
         "torch.optim.SGD(model.parameters(), 0.1),\n"
         "  try: device='pocl', for example; `handtorch devices` lists them")

@@ -203,7 +203,7 @@ def test_every_launch_knows_its_line_layer_and_phase() -> None:
     nodes = [step.program.node_of(s) for s in step.program.steps]
     assert {n.phase for n in nodes} == {"forward", "backward", "optimizer"}
     assert {n.layer for n in nodes if n.op == "matmul"} == {"0", "2", "4"}
-    assert all(n.where is not None and n.where.file == "test_api.py" for n in nodes)
+    assert all(n.where is not None and n.where.file == "test_step.py" for n in nodes)
 
 
 def inference_of(model: nn.Module, x: torch.Tensor = X) -> Any:
@@ -235,7 +235,7 @@ def test_an_op_outside_the_set_is_refused_with_the_users_line() -> None:
     line = Sine.forward.__code__.co_firstlineno + 1
     assert str(e.value) == (
         "aten.erfinv: HandTorch has no such operation and never runs one elsewhere in secret\n"
-        f"  from test_api.py:{line}  return torch.erfinv(x)\n"
+        f"  from test_step.py:{line}  return torch.erfinv(x)\n"
         "  try: another formulation; the op set is in graph/opset.py")
 
 
@@ -246,7 +246,7 @@ def test_control_flow_on_data_is_refused_with_the_users_line() -> None:
     assert str(e.value) == (
         "control flow that depends on data: a Python `if`, `while` or number needs a tensor's "
         "value, which only the device will know\n"
-        f"  from test_api.py:{line}  if x.sum() > 0:\n"
+        f"  from test_step.py:{line}  if x.sum() > 0:\n"
         "  try: torch.where, or decide outside the step")
 
 
@@ -261,7 +261,7 @@ def test_what_an_optimizer_cannot_do_is_refused() -> None:
         ht.train_step(model, nn.CrossEntropyLoss(), stranger, example=(X, Y), device="null")
     assert said(e) == (
         "a parameter of shape [3] of the optimizer: it belongs to none of the models given\n"
-        "  from test_api.py  ht.train_step(model, nn.CrossEntropyLoss(), stranger, "
+        "  from test_step.py  ht.train_step(model, nn.CrossEntropyLoss(), stranger, "
         "example=(X, Y), device=\"null\")\n"
         "  try: pass every model whose parameters are trained")
 
@@ -271,7 +271,7 @@ def test_doubles_are_refused_with_the_remedy() -> None:
         inference_of(nn.Linear(12, 3).double(), X.double())
     assert said(e) == (
         "weight is float64: HandTorch computes in float32 and int32\n"
-        "  from test_api.py  return ht.inference(model, example=(x,), device=\"ref\")\n"
+        "  from test_step.py  return ht.inference(model, example=(x,), device=\"ref\")\n"
         "  try: model.float() and inputs.float()")
 
 
@@ -287,12 +287,12 @@ def test_explain_leads_from_a_layer_to_its_launches_and_lines() -> None:
                          example=(X, Y), device="null")
     head, *rows = step.explain("2").splitlines()
     assert head.split() == ["launch", "kernel", "op", "phase", "layer", "from"]
-    assert len(rows) == 3 and all("test_api.py:" in r for r in rows)     # y, dW, dX
+    assert len(rows) == 3 and all("test_step.py:" in r for r in rows)     # y, dW, dX
     assert len(step.explain().splitlines()) == 1 + len(step.program.steps)
     with pytest.raises(BadInput) as e:
         step.explain("7")
     assert said(e) == ("no launch belongs to layer '7': the program has 0, 2, 4, loss_fn\n"
-                       "  from test_api.py  step.explain(\"7\")\n"
+                       "  from test_step.py  step.explain(\"7\")\n"
                        "  try: name one of these")
 
 

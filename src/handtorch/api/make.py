@@ -1,0 +1,73 @@
+"""Capture, compile and load: `train_step` and `inference`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from handtorch.api.given import listed
+from handtorch.api.inference import Inference
+from handtorch.api.step import TrainStep
+from handtorch.errors import BadInput, tells_the_callers_line
+from handtorch.graph.ops.random import seed_words
+from handtorch.pipeline import compile_graph
+from handtorch.runtime.choose import open_executor
+from handtorch.runtime.device import Executor
+from handtorch.runtime.session import Session
+
+
+@tells_the_callers_line
+def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
+               models: Sequence[Any] | None = None, optimizers: Sequence[Any] = (),
+               example: Sequence[Any], device: str | None = None, seed: int = 0,
+               check_finite: bool = True) -> TrainStep:
+    """Capture, compile and load one training step, in one of two forms.
+
+    `train_step(model, loss_fn, optimizer, example=(x, y))`: the usual step on
+    `loss_fn(model(x), y)`. `train_step(fn, models=[...], optimizers=[...], example=(...))`: your
+    own step `fn(*batch)`, written as for torch with zero_grad, backward and step; what it returns,
+    a tensor, a tuple or a dict of them, comes back as `Loss` handles.
+
+    `example` is a batch like those to come; only its shapes and types matter. The torch objects
+    keep their values: training happens on the device's copy until `sync_to`, in the mode (train or
+    eval) they have now. The same `seed` gives the same random numbers on every device.
+
+    Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
+    have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
+    from handtorch.capture.step import capture_train_step, capture_user_step
+    words = np.array(seed_words(seed), "u4")
+    executor = _opened(device)
+    if models is None:
+        if loss_fn is None or optimizer is None or optimizers:
+            raise BadInput("train_step without a loss, an optimizer or models",
+                           fix="train_step(model, loss_fn, optimizer, example=(x, y)), or "
+                               "train_step(fn, models=[...], optimizers=[...], example=(...))")
+        captured = capture_train_step(model, loss_fn, optimizer, example)
+    else:
+        if loss_fn is not None or optimizer is not None or not callable(model):
+            raise BadInput("train_step with models and a loss or an optimizer",
+                           fix="train_step(fn, models=[...], optimizers=[...], example=(...)); "
+                               "the loss is computed in fn")
+        captured = capture_user_step(model, listed(models), listed(optimizers), example)
+    program = compile_graph(captured.graph, executor.spec)
+    return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
+                     check_finite=check_finite)
+
+
+@tells_the_callers_line
+def inference(model: Any, *, example: Sequence[Any], device: str | None = None) -> Inference:
+    """Capture, compile and load `model` in eval mode for batches like `example`."""
+    from handtorch.capture.step import capture_inference
+    executor = _opened(device)
+    captured = capture_inference(model, example)
+    program = compile_graph(captured.graph, executor.spec)
+    return Inference(Session(executor, program, captured.states), captured.outputs)
+
+
+def _opened(device: Any) -> Executor:
+    if device is not None and not isinstance(device, str):
+        raise BadInput(f"device is a {type(device).__name__}", why="devices go by name",
+                       fix="device='pocl', for example; `handtorch devices` lists them")
+    return open_executor(device)
