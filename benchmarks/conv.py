@@ -1,8 +1,9 @@
-"""Our convolutions against torch's (oneDNN), each pass, every distinct shape of three nets.
+"""Our convolutions against torch's (oneDNN), each pass, every distinct shape of some nets.
 
     python benchmarks/conv.py [--device NAME] [--rounds N] [--nets NET ...] [--json]
 
-Shapes: ResNet50 and VGG16 at 32x32, batch 16, and ResNet50 at 224x224, batch 1. Ours reads and
+Shapes: ResNet50 and VGG16 at 32x32, batch 16, and ResNet50 at 224x224, batch 1; the depthwise ones
+of MobileNetV2 at both sizes, which are summed up apart. Ours reads and
 writes pictures with channels last and weights with their taps first, as they lie on the device
 from step to step; torch is taken twice, as it comes and in channels_last, weights and all. Blocks
 alternate; ratios are taken round by round."""
@@ -30,7 +31,9 @@ from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.zoo.registry import MODELS
 
 NETS = {"ResNet50 32": ("ResNet50", "cifar", 16, 32), "VGG16 32": ("VGG16", "cifar", 16, 32),
-        "ResNet50 224": ("ResNet50", "imagenet", 1, 224)}
+        "ResNet50 224": ("ResNet50", "imagenet", 1, 224),
+        "MobileNetV2 32": ("MobileNetV2", "cifar", 16, 32),
+        "MobileNetV2 224": ("MobileNetV2", "imagenet", 1, 224)}
 PASSES = ("forward", "grad_input", "grad_weight")
 X, W, Y, SCRATCH = range(4)
 
@@ -50,7 +53,8 @@ class Row:
 
 
 def shapes(net: str) -> Iterator[Conv]:
-    """Each distinct convolution of a net, in the order it is met."""
+    """Each distinct convolution of a net, in the order it is met; of one that has depthwise ones
+    only these, the others being like those of the other nets."""
     name, form, batch, side = NETS[net]
     model, seen = MODELS[name].make(form), dict[Conv, None]()
 
@@ -64,7 +68,8 @@ def shapes(net: str) -> Iterator[Conv]:
             layer.register_forward_hook(note)
     with torch.no_grad():
         model.eval()(torch.zeros(batch, 3, side, side))
-    yield from seen
+    apart = [c for c in seen if c.is_depthwise]
+    yield from apart or seen
 
 
 def ours(on: OpenCLExecutor, c: Conv, kind: str) -> BareSteps:
@@ -114,19 +119,22 @@ def measure(on: OpenCLExecutor, net: str, c: Conv, kind: str, rounds: int) -> Ro
     mine, other, last = (flops / times[s].median_s / 1e9 for s in ("ours", "torch", "last"))
     shape = (f"{c.n},{c.groups * c.inner},{c.x[0]},{c.groups * c.outer},{c.kernel[0]},"
              f"{c.stride[0]}")
-    return Row(net, shape, kind, mine, other, last, ratio("torch"), ratio("last"))
+    name = f"depthwise {kind}" if c.is_depthwise else kind
+    return Row(net, shape, name, mine, other, last, ratio("torch"), ratio("last"))
 
 
 def summary(rows: Sequence[Row]) -> str:
     lines = []
-    for kind in PASSES:
+    for kind in (*PASSES, *(f"depthwise {p}" for p in PASSES)):
         part = [r for r in rows if r.kind == kind]
         if part:
             means = [math.exp(sum(math.log(getattr(r, n)) for r in part) / len(part))
                      for n in ("ratio", "ratio_last")]
-            worst = min(part, key=lambda r: r.ratio)
-            lines.append(f"{kind:<12} geometric mean {means[0]:.2f} of torch, {means[1]:.2f} of "
-                         f"its channels_last; worst {worst.ratio:.2f} ({worst.net}: {worst.shape})")
+            worst, last = (min(part, key=lambda r: getattr(r, n)) for n in ("ratio", "ratio_last"))
+            lines.append(f"{kind:<22} geometric mean {means[0]:.2f} of torch, {means[1]:.2f} of "
+                         "its channels_last; worst "
+                         f"{worst.ratio:.2f} ({worst.net}: {worst.shape}) and "
+                         f"{last.ratio_last:.2f} ({last.net}: {last.shape})")
     return "\n".join(lines)
 
 
@@ -145,7 +153,7 @@ def main() -> None:
             for kind in PASSES:
                 rows.append(row := measure(on, net, c, kind, args.rounds))
                 if not args.json:
-                    print(f"{net:<13} {row.shape:<22} {kind:<12} {row.ours:>5.0f} "
+                    print(f"{net:<13} {row.shape:<22} {row.kind:<22} {row.ours:>5.0f} "
                           f"{row.torch:>5.0f} {row.channels_last:>5.0f}  {row.ratio:>5.2f} "
                           f"{row.ratio_last:>5.2f}", flush=True)
     print(json.dumps([asdict(r) for r in rows]) if args.json else summary(rows))

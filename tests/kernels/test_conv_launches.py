@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
-from handtorch.kernels.conv_launches import Conv, Launches, Pair, _block, _looks_outside
+from handtorch.kernels.conv_launches import Conv, Launches, Pair, _block, _inside
 from handtorch.kernels.spec import ceil_div
 
 CPU = replace(GENERIC, kind="cpu", float_width=16)
@@ -55,6 +55,10 @@ def names(c: Conv, kind: str) -> list[str]:
     (conv(512, 4, 3), "forward", ["conv_pack", "fill", "conv_tile"]),
     (conv(512, 1, 3), "forward", ["fill", "conv_tile"]),        # too few pixels to pack for
     (conv(3, 32, 1), "forward", ["conv_pack", "conv_tile"]),    # narrower than any good tile
+    (replace(conv(3, 32, 3), outer=64), "forward", ["fill", "move", "conv_tile"]),  # rows of taps
+    (replace(conv(3, 32, 3), outer=64), "grad_input", ["fill", "conv_tile"]),       # dot products
+    (replace(conv(3, 32, 3), outer=64), "grad_weight",
+     ["fill", "move", "conv_weight", "sum_axis"]),
     (conv(64, 32, 1), "grad_input", ["conv_pack", "conv_tile"]),
     (conv(64, 32, 3, groups=64), "forward", ["fill", "conv_tile"]),
     (conv(64, 32, 3, groups=64), "grad_input", ["fill", "conv_tile"]),
@@ -82,14 +86,26 @@ def test_no_block_of_channels_is_shorter_than_a_tile(channels: int, rows: int, b
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 3), st.integers(1, 3),
        st.integers(-3, 3), st.sampled_from([-2, -1, 1, 2]), st.integers(1, 3))
-def test_looking_outside(size: int, out: int, in_step: int, out_step: int, pad: int, dilation: int,
-                         taps: int) -> None:
+def test_the_share_of_taps_inside(size: int, out: int, in_step: int, out_step: int, pad: int,
+                                  dilation: int, taps: int) -> None:
     sizes = {"KH": 1, "KW": taps}
     for side, numbers in (("H", (1, 1, 1, 1, 0, 1)),
                           ("W", (size, out, in_step, out_step, pad, dilation))):
         sizes |= {f"{name}_{side}": n for name, n in zip(
             ("IN", "OUT", "IN_STEP", "OUT_STEP", "PAD", "DIL"), numbers, strict=True)}
-    met = {q * in_step + (at - pad + tap * dilation) // out_step
+    met = [q * in_step + (at - pad + tap * dilation) // out_step
            for q, at, tap in product(range(ceil_div(out, out_step)), range(out_step), range(taps))
-           if (at - pad + tap * dilation) % out_step == 0}
-    assert _looks_outside(sizes) == any(not 0 <= place < size for place in met)
+           if (at - pad + tap * dilation) % out_step == 0]
+    inside = [place for place in met if 0 <= place < size]
+    assert _inside(sizes) == (len(inside) / len(met) if met else 1)
+
+
+def defined(c: Conv, kind: str, name: str) -> int:
+    return int(dict(launches(c, kind)[-1].defines)[name])
+
+
+def test_small_maps_go_by_place_so_that_taps_outside_are_left_out() -> None:
+    assert defined(conv(512, 4, 3), "forward", "IMAGES_FIRST") == 1
+    assert defined(conv(512, 4, 3), "grad_input", "IMAGES_FIRST") == 1
+    assert defined(conv(64, 32, 3), "forward", "IMAGES_FIRST") == 0
+    assert defined(replace(conv(512, 4, 3), n=2), "forward", "IMAGES_FIRST") == 0   # fill no tile

@@ -43,6 +43,9 @@ _SHAPES = (
     _conv(1, 16, 1, 1, (5, 6), (3, 3), (2, 2), _ONE),
     _conv(2, 6, 1, 1, (4, 3), (3, 2), padding=_ONE, dilation=(1, 2)),
     _conv(2, 1, 7, 67, (4, 4), (3, 3), padding=_ONE),
+    _conv(9, 1, 6, 32, (3, 2), (3, 3), padding=_ONE),             # images first, dot products
+    _conv(2, 1, 3, 16, (6, 5), (3, 2), (2, 1), (0, 0)),
+    _conv(2, 2, 5, 16, (5, 4), (3, 3), (2, 2), _ONE),
 )
 
 

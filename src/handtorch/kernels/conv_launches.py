@@ -14,7 +14,7 @@ from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_specs import DEPTHWISE_WEIGHT, PACK, TILE, WEIGHT, panel_width
 from handtorch.kernels.gemm_tiles import Tile, best_tile, row_groups, tuning_for
-from handtorch.kernels.move import fill_step
+from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import ceil_div, dividing_width
 
@@ -24,6 +24,9 @@ SOME_PIXELS = 128                 # of dy that a weight gradient goes through at
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 MOST_PARTIAL_BYTES = 1 << 24
+FEW_INNER = 4
+FEW_OUTER = 16                    # for which a vector of them is not worth it
+MOSTLY_INSIDE = 0.9               # of the taps: with fewer the others are worth leaving out
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
 
@@ -47,6 +50,12 @@ class Conv:
         """Each channel sees only itself."""
         return self.inner == self.outer == 1 and self.groups > 1
 
+    @property
+    def has_few_inner(self) -> bool:
+        """Too few channels of x for a tap to be worth going to: pictures as they come."""
+        return (self.groups == 1 and self.inner <= FEW_INNER and self.kernel[1] > 1
+                and self.dilation[1] == 1)
+
     def simplest(self) -> Conv:
         """The same with whole images as rows, where the kernel only looks at its own pixel."""
         if (self.kernel == (1, 1) and self.stride == (1, 1) and self.padding == (0, 0)
@@ -69,20 +78,38 @@ class Launches:
     def forward(self, x: Value, w: Value, y: Value, bias: Value | None = None, *,
                 relu: bool = False) -> tuple[Step, ...]:
         """y = f(conv(x, w)); f adds `bias` of each channel, then applies ReLU if `relu`."""
-        c = self.conv.simplest()
-        sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel)
+        c, x, before = self._rows_of_taps(x) if self.conv.has_few_inner else (
+            self.conv.simplest(), x, ())
+        sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel, x.shape[-1])
         sizes |= _named("IN_STEP", c.stride) | _named("OUT_STEP", (1, 1))
         sizes |= _named("PAD", c.padding) | _named("DIL", c.dilation)
-        return self._slide(x, w, y, bias, relu, sizes, turned=False)
+        return *before, *self._slide(x, w, y, bias, relu, sizes, turned=False)
 
     def grad_input(self, dy: Value, w: Value, dx: Value, bias: Value | None = None, *,
                    relu: bool = False) -> tuple[Step, ...]:
         """dx = f(gradient of x for dy), which is also what a transposed convolution does to dy."""
         c = self.conv.simplest()
-        sizes = _sizes(c.n, c.groups, c.outer, c.inner, c.y, c.x, c.kernel)
+        sizes = _sizes(c.n, c.groups, c.outer, c.inner, c.y, c.x, c.kernel, dy.shape[-1])
         sizes |= _named("IN_STEP", (1, 1)) | _named("OUT_STEP", c.stride)
         sizes |= _named("PAD", _negative(c.padding)) | _named("DIL", _negative(c.dilation))
         return self._slide(dy, w, dx, bias, relu, sizes, turned=True)
+
+    def _rows_of_taps(self, x: Value) -> tuple[Conv, Value, tuple[Step, ...]]:
+        """The same convolution with a row of taps as one tap of many channels, which lie side by
+        side in `x`, or with padding in a copy of it that has the padding; with the launches that
+        make that copy."""
+        c = self.conv
+        size = c.x[0] + 2 * c.padding[0], c.x[1] + 2 * c.padding[1]
+        merged = replace(c, x=size, kernel=(c.kernel[0], 1), inner=c.kernel[1] * c.inner,
+                         padding=(0, 0))
+        if size == c.x:
+            return merged, x, ()
+        padded = self.scratch((c.n, *size, c.inner))
+        to = strides_of(padded.shape)
+        axes = [Axis(*a) for a in zip(x.shape, strides_of(x.shape), to, strict=True)]
+        first = c.padding[0] * to[1] + c.padding[1] * to[2]
+        return merged, padded, (fill_step(padded, 0.0, node=self.node),
+                                move_step(x, padded, axes, y_from=first, node=self.node))
 
     def _slide(self, source: Value, w: Value, out: Value, bias: Value | None, relu: bool,
                sizes: dict[str, int], turned: bool) -> tuple[Step, ...]:
@@ -100,11 +127,15 @@ class Launches:
             pixels = ceil_div(sizes["N"] * sizes["OUT_H"] * sizes["OUT_W"], classes)
             macros = self._tile(pixels, sizes["OUTER"])
             width = sizes["INNER"]
-            if turned or not self._direct(macros, sizes, pixels):
+            if turned and (dots := self._dots(sizes, pixels)):
+                macros = dots
+            elif turned or not self._direct(macros, sizes, pixels):
                 w, pack = self._packed(w, macros, sizes, turned)
                 macros, before = macros | {"PB": 1}, (pack,)
-        zeros = w
-        if _looks_outside(sizes):
+        zeros, inside = w, _inside(sizes)
+        if inside < MOSTLY_INSIDE and sizes["N"] > macros["R"]:
+            macros = macros | {"IMAGES_FIRST": 1}
+        if inside < 1:
             zeros = self.scratch((width,))
             before = (*before, fill_step(zeros, 0.0, node=self.node))
         access = ("r", "r", "r", "w", *("r" for _ in extra))
@@ -118,10 +149,21 @@ class Launches:
         return panel_width(macros) <= sizes["OUTER"] and (
             nbytes < tuning.pack_bytes or pixels < tuning.pack_rows)
 
+    def _dots(self, sizes: dict[str, int], pixels: int) -> dict[str, int]:
+        """Macros of dot products over a weight as it lies, where panels of it are not worth it."""
+        fits = [t for t in tuning_for(self.spec).dots if sizes["INNER"] % dict(t.defines)["V"] == 0]
+        few = sizes["OUTER"] < FEW_OUTER or pixels < tuning_for(self.spec).pack_rows
+        if not few or not fits:
+            return {}
+        return {**dict(fits[0].defines), "NV": min(4, sizes["OUTER"]), "DOT": 1}
+
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:
         """dw = the gradient of w for dy: partial sums over chunks of rows, then their sum."""
+        before: tuple[Step, ...] = ()
         c = self.conv if prod(self.conv.y) > SOME_PIXELS else self.conv.simplest()
-        sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel)
+        if c.has_few_inner:
+            c, x, before = self._rows_of_taps(x)
+        sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel, x.shape[-1])
         sizes |= _named("STRIDE", c.stride) | _named("PAD", c.padding) | _named("DIL", c.dilation)
         rows = c.n * c.y[0]
         if c.is_depthwise:
@@ -129,7 +171,7 @@ class Launches:
             sizes["C"] = c.groups
             items = dw.size // macros["V"]
         else:
-            kernel, macros = WEIGHT, self._weight_tile()
+            kernel, macros = WEIGHT, self._weight_tile(c)
             items = prod(c.kernel) * c.groups * ceil_div(c.outer, panel_width(macros))
         least = LEAST_ITEMS.get(self.spec.kind, LEAST_ITEMS["gpu"])
         wanted = min(ceil_div(rows * c.y[1], CHUNK_PIXELS), ceil_div(least, items))
@@ -142,13 +184,12 @@ class Launches:
         part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))
         step = kernel.step((dy, x, part), sizes, macros, node=self.node, flops=self.flops)
         if chunks == 1:
-            return (step,)
+            return *before, step
         total = {"OUTER": 1, "REDUCE": chunks, "INNER": dw.size}
-        return step, SUM_AXIS.step((part, dw), total, node=self.node)
+        return *before, step, SUM_AXIS.step((part, dw), total, node=self.node)
 
-    def _weight_tile(self) -> dict[str, int]:
+    def _weight_tile(self, c: Conv) -> dict[str, int]:
         """dy is read as it lies: a tile is no wider than its rows."""
-        c = self.conv
         tile = best_tile(tuning_for(self.spec).tiles, c.inner, c.outer, self.spec)
         macros = {k: v for k, v in tile.defines if k != "KU"}
         return macros | {"FEW": int(c.inner < macros["R"])}
@@ -174,7 +215,8 @@ class Launches:
         lane, step = (row, 1) if turned else (1, row)
         return packed, PACK.step(
             (w, packed), {"GROUPS": sizes["GROUPS"], "PANELS": panels, "LANES": sizes["OUTER"],
-                          "T": taps, "B": sizes["INNER"], "ST": self.conv.inner * row,
+                          "T": taps, "B": sizes["INNER"],
+                          "ST": sizes["OUTER" if turned else "INNER"] * row,
                           "SG": self.conv.outer, "SL": lane, "SB": step},
             {"W": width, "TURNED": int(turned)}, node=self.node)
 
@@ -187,22 +229,25 @@ def _block(channels: int, rows: int, count: int) -> int:
     return min(block, channels)
 
 
-def _looks_outside(sizes: Mapping[str, int]) -> bool:
-    """Whether conv_tile meets a pixel beside its source."""
+def _inside(sizes: Mapping[str, int]) -> float:
+    """Of the taps that conv_tile goes through the share that does not look beside its source."""
+    shares = 1.0
     for side, taps in (("H", sizes["KH"]), ("W", sizes["KW"])):
-        step, last = sizes[f"OUT_STEP_{side}"], sizes[f"IN_{side}"] - 1
-        across = (ceil_div(sizes[f"OUT_{side}"], step) - 1) * sizes[f"IN_STEP_{side}"]
+        step, last, seen, inside = sizes[f"OUT_STEP_{side}"], sizes[f"IN_{side}"] - 1, 0, 0
+        places = range(ceil_div(sizes[f"OUT_{side}"], step))
         for at, tap in product(range(step), range(taps)):
             first, off = divmod(at - sizes[f"PAD_{side}"] + tap * sizes[f"DIL_{side}"], step)
-            if off == 0 and (first < 0 or first + across > last):
-                return True
-    return False
+            if off == 0:
+                seen += len(places)
+                inside += sum(0 <= first + u * sizes[f"IN_STEP_{side}"] <= last for u in places)
+        shares *= inside / seen if seen else 1
+    return shares
 
 
-def _sizes(n: int, groups: int, inner: int, outer: int, source: Pair, out: Pair, kernel: Pair
-           ) -> dict[str, int]:
+def _sizes(n: int, groups: int, inner: int, outer: int, source: Pair, out: Pair, kernel: Pair,
+           deep: int) -> dict[str, int]:
     return {"N": n, "GROUPS": groups, "INNER": inner, "OUTER": outer, **_named("IN", source),
-            **_named("OUT", out), "KH": kernel[0], "KW": kernel[1]}
+            **_named("OUT", out), "KH": kernel[0], "KW": kernel[1], "DEEP": deep}
 
 
 def _named(name: str, pair: Pair) -> dict[str, int]:

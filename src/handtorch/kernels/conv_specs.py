@@ -7,6 +7,7 @@ from __future__ import annotations
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
 _IMAGES = ("N", "GROUPS", "INNER", "OUTER", "IN_H", "IN_W", "OUT_H", "OUT_W", "KH", "KW")
+_SOURCE = (*_IMAGES, "DEEP")
 _STEPS = ("IN_STEP_H", "IN_STEP_W", "OUT_STEP_H", "OUT_STEP_W")
 _STRIDE = ("STRIDE_H", "STRIDE_W")
 _TAPS = ("PAD_H", "PAD_W", "DIL_H", "DIL_W")
@@ -20,7 +21,7 @@ def _ints(*names: str) -> dict[str, str]:
 
 def panel_width(defines: Defines) -> int:
     """How many channels an item of a panel kernel computes."""
-    return number(defines, "NV") * number(defines, "V")
+    return number(defines, "NV") * (1 if defines.get("DOT") else number(defines, "V"))
 
 
 def _round_up(n: int, multiple: int) -> int:
@@ -68,11 +69,12 @@ def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
               _ints("LANES", "B", "PANELS", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
-TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_IMAGES, *_STEPS, *_TAPS),
-              {**_TILE, **_EPILOGUE, "DEPTHWISE": 0, "PB": 0},
+TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
+              {**_TILE, **_EPILOGUE, "DEPTHWISE": 0, "DOT": 0, "PB": 0,
+               "IMAGES_FIRST": 0},
               space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
-                _ints(*_IMAGES, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
+                _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
                 space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
                           _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS"), {"V": 4},

@@ -3,46 +3,70 @@
 //   that is no whole number or lies outside x. A convolution: IN_STEP = stride, OUT_STEP = 1. Its
 //   gradient for x: IN_STEP = 1, OUT_STEP = stride, PAD and DIL negative.
 //   f(s) = s, then + bias[m] if BIAS, then max(s, 0) if ACT.
+//   With DOT each sum over c is a dot product of vectors of V, NV channels m an item; V divides INNER.
 //   With DEPTHWISE each channel sees only itself: no sum over c, GROUPS = 1, W divides INNER = OUTER.
-// x f32 [N][IN_H][IN_W][GROUPS INNER], y f32 [N][OUT_H][OUT_W][GROUPS OUTER], bias f32 [GROUPS OUTER],
+// x f32 [N][IN_H][IN_W][DEEP]: a tap is a run of INNER, which may go on into the next pixels.
+// y f32 [N][OUT_H][OUT_W][GROUPS OUTER], which may overlap no operand; bias f32 [GROUPS OUTER].
+// zeros f32 [INNER or W]: what lies in the padding; anything if nothing does.
 // w f32 [KH KW][INNER or 1][GROUPS OUTER] with W = NV V <= OUTER, the last panel being moved left until
-// it ends at OUTER; PB: panels [GROUPS][panels][KH KW][INNER][W] of conv_pack, the last one filled up.
-// zeros f32 [INNER or W]: what lies in the padding; anything if nothing does.  y may overlap no operand.
+// it ends at OUTER; DOT: [KH KW][OUTER][GROUPS INNER] and W = NV; PB: panels of conv_pack
+// [GROUPS][panels][KH KW][INNER][W], the last one filled up.
 // Item = R pixels of one class (u % OUT_STEP) x W = NV V channels, in registers; pixels run across
-// rows and images.  Local memory: none.  Work-group: WGX pixel tiles x WGY panels; 1 x 1 on a CPU.
+// rows and images. IMAGES_FIRST: the same pixel of all images, then the next pixel; a tile mostly has
+// one place then, and a tap that looks outside from there is left out.  Local memory: none.  Work-group: WGX pixel tiles x WGY panels; 1 x 1 on a CPU.
 #ifndef R
 #define R 4
 #define NV 2
 #define V 4
 #define DEPTHWISE 0
+#define DOT 0
 #define PB 0
+#define IMAGES_FIRST 0
 #define BIAS 0
 #define ACT 0
 #define WGX 1
 #define WGY 1
 #endif
+#if DOT
+#define W NV
+#else
 #define W (NV * V)
+#endif
 #define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
 #define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
+#if IMAGES_FIRST
+#define PLACE(q) ((q) / N)
+#define IMAGE(q) ((q) % N)
+#else
+#define PLACE(q) ((q) % (GW * GH))
+#define IMAGE(q) ((q) / (GW * GH))
+#endif
 #define PIXEL(r) \
-    const int q##r = min(tile + r, pixels - 1), i##r = q##r / GW % GH, j##r = q##r % GW; \
-    const size_t n##r = q##r / (GW * GH); \
+    const int q##r = min(tile + r, pixels - 1), i##r = PLACE(q##r) / GW, j##r = PLACE(q##r) % GW; \
+    const size_t n##r = IMAGE(q##r); \
     EACH_COL(NV, ZERO, r)
 #define ZERO(r, v) FLOATS c##r##_##v = 0.0f;
 #define POINT(r) \
     const int h##r = i##r * IN_STEP_H + off_h, v##r = j##r * IN_STEP_W + off_w; \
-    __global const float *p##r = h##r >= 0 && h##r < IN_H && v##r >= 0 && v##r < IN_W \
-        ? from + ((n##r * IN_H + h##r) * IN_W + v##r) * deep : zeros + zeros_at;
+    const bool in##r = h##r >= 0 && h##r < IN_H && v##r >= 0 && v##r < IN_W; \
+    __global const float *p##r = \
+        in##r ? from + ((n##r * IN_H + h##r) * IN_W + v##r) * deep : zeros + zeros_at;
+#define SEEN(r) || in##r
+#if DOT
+#define LOAD(r, v) const FLOATS w##v = LOAD_V(0, b + v * deep + c);
+#define MULTIPLY(r) { const FLOATS a = LOAD_V(0, p##r + c); EACH_COL(NV, ADD, r) }
+#define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
+#elif DEPTHWISE
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
-#if DEPTHWISE
 #define MULTIPLY(r) EACH_COL(NV, ADD, r)
 #define ADD(r, v) c##r##_##v = fma(LOAD_V(v, p##r), w##v, c##r##_##v);
 #else
+#define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b + c * wide);
 #define MULTIPLY(r) { const FLOATS a = p##r[c]; EACH_COL(NV, ADD, r) }
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
 #endif
-#define ONE { EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) b += wide; }
+#define ONE { EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) }
 #if BIAS
 #define ADD_BIAS(T, LD, at) s += LD(0, bias + bias_at + group * OUTER + first + (at));
 #else
@@ -59,6 +83,13 @@
         __global float *to = y + y_at + ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
                              + group * OUTER + first; \
         EACH_COL(NV, STORE, r) } }
+#if DOT
+#define STORE(r, v) if (v >= skip && v < used) { \
+        float s = HT_CAT(LANE_SUM, V)(c##r##_##v); \
+        ADD_BIAS(float, vload1, v) \
+        to[v] = ACT && s < 0.0f ? 0.0f : s; \
+    }
+#else
 #define STORE(r, v) if (v * V >= skip && (v + 1) * V <= used) { \
         FLOATS s = c##r##_##v; \
         ADD_BIAS(FLOATS, LOAD_V, v * V) APPLY(FLOATS) \
@@ -72,6 +103,7 @@
             to[l] = ACT && s < 0.0f ? 0.0f : s; \
         } \
     }
+#endif
 __kernel __attribute__((reqd_work_group_size(WGX, WGY, 1)))
 void conv_tile(__global const float *x, const uint x_at, __global const float *w, const uint w_at,
                __global const float *zeros, const uint zeros_at, __global float *y, const uint y_at,
@@ -80,38 +112,41 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
 #endif
                const int N, const int GROUPS, const int INNER, const int OUTER,
                const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,
-               const int KH, const int KW, const int IN_STEP_H, const int IN_STEP_W,
+               const int KH, const int KW, const int DEEP, const int IN_STEP_H, const int IN_STEP_W,
                const int OUT_STEP_H, const int OUT_STEP_W, const int PAD_H, const int PAD_W,
                const int DIL_H, const int DIL_W) {
     const int GH = (OUT_H + OUT_STEP_H - 1) / OUT_STEP_H, GW = (OUT_W + OUT_STEP_W - 1) / OUT_STEP_W;
     const int pixels = N * GH * GW, tile = get_global_id(0) * R;
     const size_t panels = (OUTER + W - 1) / W, panel = get_global_id(1), own = panel * W;
     if (tile >= pixels || panel >= panels) return;  // the last groups may hang over the edge
-    const size_t group = get_global_id(2) % GROUPS, deep = (size_t)GROUPS * INNER;
+    const size_t group = get_global_id(2) % GROUPS, deep = DEEP;
     const int at_class = get_global_id(2) / GROUPS;
     const int class_h = at_class / OUT_STEP_W, class_w = at_class % OUT_STEP_W;
 #if PB
     const size_t wide = W, first = own;
-    __global const float *b = w + w_at + (group * panels + panel) * KH * KW * INNER * W;
+    __global const float *weights = w + w_at + (group * panels + panel) * KH * KW * INNER * W;
 #else
     const size_t wide = (size_t)GROUPS * OUTER, first = min(own, (size_t)OUTER - W);
-    __global const float *b = w + w_at + group * OUTER + first;
+    __global const float *weights = w + w_at + (DOT ? first * deep + group * INNER : group * OUTER + first);
 #endif
     const size_t skip = own - first, used = min((size_t)W, OUTER - first);
-    const size_t tap = (DEPTHWISE ? 1 : (size_t)INNER) * wide;
+    const size_t tap = DOT ? OUTER * deep : (DEPTHWISE ? 1 : (size_t)INNER) * wide;
     __global const float *from = x + x_at + (DEPTHWISE ? first : group * INNER);
     EACH_ROW(R, PIXEL)
     for (int kh = 0; kh < KH; ++kh) {
         const int from_h = class_h - PAD_H + kh * DIL_H, off_h = from_h / OUT_STEP_H;
         for (int kw = 0; kw < KW; ++kw) {
             const int from_w = class_w - PAD_W + kw * DIL_W, off_w = from_w / OUT_STEP_W;
-            if (off_h * OUT_STEP_H != from_h || off_w * OUT_STEP_W != from_w) {
-                b += tap;                           // no pixel of this class sees the tap
-                continue;
-            }
+            if (off_h * OUT_STEP_H != from_h || off_w * OUT_STEP_W != from_w) continue;
             EACH_ROW(R, POINT)
+#if IMAGES_FIRST
+            if (!(0 EACH_ROW(R, SEEN))) continue;
+#endif
+            __global const float *b = weights + (kh * KW + kw) * tap;
 #if DEPTHWISE
             ONE
+#elif DOT
+            for (int c = 0; c < INNER; c += V) ONE
 #else
             int c = 0;
             for (; c + 1 < INNER; ++c) { ONE ++c; ONE }

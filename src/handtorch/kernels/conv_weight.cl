@@ -1,7 +1,8 @@
 // conv_weight: part[s][t][c][o] = sum over rows n, oh of chunk s, over ow, of
 //   dy[n][oh][ow][o] x[n][oh STRIDE_H - PAD_H + kh DIL_H][ow STRIDE_W - PAD_W + kw DIL_W][c]
-// x f32 [N][IN_H][IN_W][GROUPS INNER], dy f32 [N][OUT_H][OUT_W][GROUPS OUTER], part f32
-// [chunks][KH KW][INNER][GROUPS OUTER]; part may overlap no other operand.  W = NV V must be <= OUTER,
+// x f32 [N][IN_H][IN_W][DEEP]: a tap is a run of INNER, which may go on into the next pixels.
+// dy f32 [N][OUT_H][OUT_W][GROUPS OUTER], part f32 [chunks][KH KW][INNER][GROUPS OUTER]; part may
+// overlap no other operand.  W = NV V must be <= OUTER,
 // and R <= the last block of channels unless FEW.
 // Item = BLOCK channels of x x W channels of dy, one tap, one chunk of ROWS rows. It goes through its
 // rows SOME at a time, which stay in the cache, and for these through its channels, R at a time in
@@ -47,7 +48,7 @@ void conv_weight(__global const float *dy, const uint dy_at, __global const floa
                  __global float *part, const uint part_at,
                  const int N, const int GROUPS, const int INNER, const int OUTER,
                  const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,
-                 const int KH, const int KW, const int STRIDE_H, const int STRIDE_W,
+                 const int KH, const int KW, const int DEEP, const int STRIDE_H, const int STRIDE_W,
                  const int PAD_H, const int PAD_W, const int DIL_H, const int DIL_W,
                  const int ROWS, const int SOME, const int BLOCK) {
     const size_t taps = (size_t)KH * KW, panels = (OUTER + W - 1) / W, inner = INNER;
@@ -55,7 +56,7 @@ void conv_weight(__global const float *dy, const uint dy_at, __global const floa
     const size_t group = get_global_id(1) / panels, own = get_global_id(1) % panels * W;
     if (begin >= inner || group >= (size_t)GROUPS) return;              // groups may hang over
     const size_t end = min(begin + BLOCK, inner), first = min(own, (size_t)OUTER - W);
-    const size_t wide = (size_t)GROUPS * OUTER, deep = (size_t)GROUPS * INNER;
+    const size_t wide = (size_t)GROUPS * OUTER, deep = DEEP;
     const size_t across = STRIDE_W * deep, chunk = get_global_id(2);
     const int off_h = (int)(tap / KW) * DIL_H - PAD_H, off_w = (int)(tap % KW) * DIL_W - PAD_W;
     const int low = max((-off_w + STRIDE_W - 1) / STRIDE_W, 0);

@@ -43,12 +43,14 @@
 #define HT_VSTORE(width) vstore##width
 #define VLOAD(width) HT_VLOAD(width)
 #define VSTORE(width) HT_VSTORE(width)
-// LANE_SUM16(v), LANE_MAX16(v): across the lanes of a float16, in pairs. Lane by lane, not .lo + .hi:
+// LANE_SUM4, 8, 16(v), LANE_MAX16(v): across the lanes of a vector, in pairs. Lane by lane, not .lo + .hi:
 // Oclgrind 21.10 takes lanes 8 to 15 of a swizzle for uninitialised, or crashes.
 #define HT_ADD(a, b) ((a) + (b))
 #define HT_FOLD4(F, v, a, b, c, d) F(F((v).s##a, (v).s##b), F((v).s##c, (v).s##d))
 #define HT_FOLD16(F, v) F(F(HT_FOLD4(F, v, 0, 1, 2, 3), HT_FOLD4(F, v, 4, 5, 6, 7)), \
                           F(HT_FOLD4(F, v, 8, 9, a, b), HT_FOLD4(F, v, c, d, e, f)))
+#define LANE_SUM4(v) HT_FOLD4(HT_ADD, v, 0, 1, 2, 3)
+#define LANE_SUM8(v) HT_ADD(LANE_SUM4(v), HT_FOLD4(HT_ADD, v, 4, 5, 6, 7))
 #define LANE_SUM16(v) HT_FOLD16(HT_ADD, v)
 #define LANE_MAX16(v) HT_FOLD16(fmax, v)
 #endif
