@@ -57,6 +57,7 @@ def run(program: str, folder: Path, check: str, names: Sequence[str], phone: str
     vendors = folder / "icd"
     vendors.mkdir(parents=True)
     (vendors / "oclgrind.icd").write_text(f"{icd_library(program)}\n")
+    # MAX_ERRORS: it falls silent after 1000 messages, and the cases after these would seem right.
     log, told = folder / "log", limits(PHONES.get(phone, LEAST))
     env = {k: v for k, v in os.environ.items() if k not in DROPPED} | CHECKS[check] | {
         **{k: str(v) for k, v in told.items()}, "OCLGRIND_MAX_ERRORS": str(MOST_SETTING),

@@ -108,7 +108,7 @@ def tuned(spec: DeviceSpec) -> Iterator[Case]:
 # --- batches of products
 
 def batched(spec: DeviceSpec) -> Iterator[Case]:
-    sizes = (1, 3, 8, 17, 33, 40, 65, 130, 260, 520)
+    sizes = (1, 3, 8, 17, 33, 40, 65, 130, 520, 2080, 4160)
     shapes = sorted(product((1, 2, 3), sizes, sizes, (False, True), (False, True)),
                     key=lambda s: s[0] * s[1] * s[2])
 
@@ -145,8 +145,8 @@ def convolutions(spec: DeviceSpec) -> Iterator[Case]:
     gradient of a weight in several partial sums, of a depthwise one too."""
     for number, conv in enumerate(SHAPES):
         yield from passes(f"chosen {number}", Launches(conv, spec, scratch()))
-    pictures = sorted(product((1, 2, 4, 8, 16, 32, 64), (3, 17, 33, 65, 130, 260)), key=prod)
-    weights = sorted(product((1, 3, 9, 17, 40, 130, 260, 520, 1040),
+    pictures = sorted(product((1, 2, 4, 8, 16, 33, 65), (3, 17, 33, 65, 130, 260, 1040)), key=prod)
+    weights = sorted(product((1, 3, 9, 17, 40, 130, 260, 520, 1040, 2080, 4160),
                              (1, 3, 5, 17, 33, 65, 130, 260, 520)), key=prod)
     searches: dict[str, list[Conv]] = {
         "forward": [_square(n, 1, channels, 8, 2) for n, channels in pictures],
