@@ -38,7 +38,7 @@ def test(more: list[str]) -> int:
 
 
 def slow(more: list[str]) -> int:
-    """the slow tests: whole models trained beside PyTorch"""
+    """the slow tests: whole models trained beside PyTorch, every kernel as three phones run it"""
     return _python("-m", "pytest", "-m", "slow", *more)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -19,6 +19,7 @@ _X, _W, _Y, _BIAS, _SCRATCH = range(5)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
 _NARROW = replace(GENERIC, name="narrow", kind="cpu", float_width=4)
 _ONE: Pair = (1, 1)
+PASSES = ("forward", "grad_input", "grad_weight")
 
 
 def _conv(n: int, groups: int, inner: int, outer: int, x: Pair, kernel: Pair, stride: Pair = _ONE,
@@ -28,7 +29,7 @@ def _conv(n: int, groups: int, inner: int, outer: int, x: Pair, kernel: Pair, st
     return Conv(n, groups, inner, outer, x, (y[0], y[1]), kernel, stride, padding, dilation)
 
 
-_SHAPES = (
+SHAPES = (
     _conv(1, 1, 3, 5, (4, 5), (3, 3), padding=_ONE),
     _conv(2, 1, 2, 17, (5, 4), (3, 2), (2, 1), _ONE, (1, 2)),
     _conv(2, 2, 3, 4, (1, 9), (1, 3), (1, 2), (0, 1)),
@@ -50,28 +51,33 @@ _SHAPES = (
 
 
 def cases() -> Iterator[Case]:
-    for number, conv in enumerate(_SHAPES):
+    for number, conv in enumerate(SHAPES):
         for spec in (_WIDE, _NARROW, GENERIC) if number < 3 else (_WIDE,):
-            yield from _cases(f"{spec.name} {number}", Launches(conv, spec, _scratch()))
-    launches = Launches(_SHAPES[0], _WIDE, _scratch())
+            yield from passes(f"{spec.name} {number}", Launches(conv, spec, scratch()))
+    launches = Launches(SHAPES[0], _WIDE, scratch())
     yield _sliding("conv relu", launches.forward, _X, _Y, launches.conv, relu=True)
-    launches = Launches(_SHAPES[6], _WIDE, _scratch())
+    launches = Launches(SHAPES[6], _WIDE, scratch())
     yield _sliding("conv few relu", launches.forward, _X, _Y, launches.conv, relu=True)
 
 
-def _scratch() -> Callable[[tuple[int, ...]], Value]:
+def scratch() -> Callable[[tuple[int, ...]], Value]:
+    """Gives values that are none of a case's own."""
     fresh = count(_SCRATCH)
     return lambda shape: Value(next(fresh), tuple(shape))
 
 
-def _cases(name: str, launches: Launches) -> Iterator[Case]:
+def passes(name: str, launches: Launches, kinds: Sequence[str] = PASSES) -> Iterator[Case]:
+    """These passes of the convolution, as `launches` does them."""
     conv = launches.conv
-    yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv)
-    yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv)
-    given = {i: a for i, a in _arrays(conv).items() if i in (_X, _Y)}
-    values = {i: Value(i, a.shape) for i, a in _arrays(conv).items()}
-    steps = launches.grad_weight(values[_Y], values[_X], values[_W])
-    yield Case(f"conv grad_weight {name}", steps, given, {_W: _grad_weight(conv, given)})
+    if "forward" in kinds:
+        yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv)
+    if "grad_input" in kinds:
+        yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv)
+    if "grad_weight" in kinds:
+        given = {i: a for i, a in _arrays(conv).items() if i in (_X, _Y)}
+        values = {i: Value(i, a.shape) for i, a in _arrays(conv).items()}
+        steps = launches.grad_weight(values[_Y], values[_X], values[_W])
+        yield Case(f"conv grad_weight {name}", steps, given, {_W: _grad_weight(conv, given)})
 
 
 def _sliding(name: str, launch: Callable[..., tuple[Step, ...]], source: int, out: int, conv: Conv,
@@ -99,33 +105,32 @@ Place = tuple[Any, ...]
 
 
 def _meetings(c: Conv) -> Iterator[tuple[Place, Place, Place]]:
-    """Which element of w meets which of x and of y, for all images at once."""
+    """Which part of w [inner, outer] meets which of x [n, inner] and of y [n, outer]."""
     every = slice(None)
-    for o, i, kh, kw in np.ndindex(c.groups * c.outer, c.inner, *c.kernel):
-        for oh, ow in np.ndindex(*c.y):
-            h = oh * c.stride[0] - c.padding[0] + kh * c.dilation[0]
-            w = ow * c.stride[1] - c.padding[1] + kw * c.dilation[1]
-            if 0 <= h < c.x[0] and 0 <= w < c.x[1]:
-                channel = o // c.outer * c.inner + i
-                yield (kh, kw, i, o), (every, h, w, channel), (every, oh, ow, o)
+    for group, kh, kw, oh, ow in np.ndindex(c.groups, *c.kernel, *c.y):
+        h = oh * c.stride[0] - c.padding[0] + kh * c.dilation[0]
+        w = ow * c.stride[1] - c.padding[1] + kw * c.dilation[1]
+        if 0 <= h < c.x[0] and 0 <= w < c.x[1]:
+            into, out = (slice(group * n, (group + 1) * n) for n in (c.inner, c.outer))
+            yield (kh, kw, every, out), (every, h, w, into), (every, oh, ow, out)
 
 
 def _forward(conv: Conv, arrays: dict[int, Array]) -> Array:
     y = np.zeros(arrays[_Y].shape)
     for at_w, at_x, at_y in _meetings(conv):
-        y[at_y] += arrays[_W][at_w].astype("f8") * arrays[_X][at_x]
+        y[at_y] += arrays[_X][at_x].astype("f8") @ arrays[_W][at_w]
     return y
 
 
 def _grad_input(conv: Conv, arrays: dict[int, Array]) -> Array:
     dx = np.zeros(arrays[_X].shape)
     for at_w, at_x, at_y in _meetings(conv):
-        dx[at_x] += arrays[_W][at_w].astype("f8") * arrays[_Y][at_y]
+        dx[at_x] += arrays[_Y][at_y].astype("f8") @ arrays[_W][at_w].T
     return dx
 
 
 def _grad_weight(conv: Conv, arrays: dict[int, Array]) -> Array:
     dw = np.zeros((*conv.kernel, conv.inner, conv.groups * conv.outer))
     for at_w, at_x, at_y in _meetings(conv):
-        dw[at_w] += arrays[_X][at_x].astype("f8") @ arrays[_Y][at_y]
+        dw[at_w] += arrays[_X][at_x].T.astype("f8") @ arrays[_Y][at_y]
     return dw

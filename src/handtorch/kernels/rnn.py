@@ -21,7 +21,7 @@ from handtorch.kernels.rnn_loop import (
     pack_steps,
 )
 
-__all__ = ["KERNELS", "cases"]
+__all__ = ["KERNELS", "cases", "passes"]
 
 
 @dataclass
@@ -110,8 +110,9 @@ def _time_first(layer: Layer, x: Array) -> Array:
     return x.swapaxes(0, 1) if layer.batch_first else x
 
 
-def _case(name: str, layer: Layer, choice: Choice, *, states: bool = True, save: bool = True,
-          bias: bool = True, given: str = "dy dh dc") -> Iterator[Case]:
+def passes(name: str, layer: Layer, choice: Choice, *, states: bool = True, save: bool = True,
+           bias: bool = True, given: str = "dy dh dc") -> Iterator[Case]:
+    """The layer run in this way; with `save` its gradients too."""
     d, cell, b, h = _Data(), layer.cell, layer.batch, layer.hidden
     rows = (b, layer.time) if layer.batch_first else (layer.time, b)
     gx, u = d.normal(*rows, GATES[cell] * h), d.normal(GATES[cell] * h, h)
@@ -176,15 +177,15 @@ def _backward_case(name: str, layer: Layer, choice: Choice, u: Array, saved: Map
 def cases() -> Iterator[Case]:
     """Each cell once with everything; the other edges and ways to run on one cell each."""
     for cell in GATES:
-        yield from _case(f"{cell} 5 units", Layer(cell, 3, 3, 5, reverse=True),
-                         Choice(2, 4, 1, False))
+        yield from passes(f"{cell} 5 units", Layer(cell, 3, 3, 5, reverse=True),
+                          Choice(2, 4, 1, False))
     for cell in ("gru", "lstm"):
-        yield from _case(f"{cell} plain", Layer(cell, 1, 2, 16, batch_first=True),
-                         Choice(1, 16, 1, False), states=False, bias=False, given="dy")
-    yield from _case("lstm shared", Layer("lstm", 3, 3, 9, True, True), Choice(2, 2, 4, False),
-                     given="dh")
-    yield from _case("gru stepped", Layer("gru", 5, 2, 7), Choice(4, 4, 2, True))
-    yield from _case("tanh one", Layer("tanh", 1, 1, 1), Choice(1, 1, 1, False), given="dh",
-                     states=False)
-    yield from _case("lstm not saved", Layer("lstm", 2, 4, 17, True), Choice(2, 16, 1, False),
-                     save=False)
+        yield from passes(f"{cell} plain", Layer(cell, 1, 2, 16, batch_first=True),
+                          Choice(1, 16, 1, False), states=False, bias=False, given="dy")
+    yield from passes("lstm shared", Layer("lstm", 3, 3, 9, True, True), Choice(2, 2, 4, False),
+                      given="dh")
+    yield from passes("gru stepped", Layer("gru", 5, 2, 7), Choice(4, 4, 2, True))
+    yield from passes("tanh one", Layer("tanh", 1, 1, 1), Choice(1, 1, 1, False), given="dh",
+                      states=False)
+    yield from passes("lstm not saved", Layer("lstm", 2, 4, 17, True), Choice(2, 16, 1, False),
+                      save=False)
