@@ -22,9 +22,10 @@ from handtorch.capture.checks import (
 from handtorch.capture.convert import to_graph
 from handtorch.capture.optimizers import settings_of
 from handtorch.capture.slots import Named, with_prefixes
-from handtorch.capture.trace import Outputs, Traced, trace
+from handtorch.capture.trace import Traced, trace
 from handtorch.errors import BadInput, CannotCapture
 from handtorch.graph.node import Graph
+from handtorch.graph.ties import Home, Outputs
 
 Array = NDArray[Any]
 
@@ -38,17 +39,6 @@ class Follow:
     optimizer: torch.optim.Optimizer
     index: int
     settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where a tensor of optimizer state lies in torch: under `key` of each of these parameters."""
-
-    state: str
-    optimizer: int
-    key: str
-    params: tuple[str, ...]
-    kind: str                             # the optimizer's class
 
 
 @dataclass(frozen=True)
