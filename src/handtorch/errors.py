@@ -11,6 +11,7 @@
         NoDevice           nothing to run on, or no device of that name
         OutOfMemory        the device refused or cannot hold an allocation
       StorageError         a run file, a cache or another file on disk
+        BadFile            a file that was cut or changed, or is not what it should be
 
 A message has up to four parts: what happened, why in numbers, the user's own line, and what to try.
 """
@@ -84,6 +85,10 @@ class OutOfMemory(DeviceError):
 
 class StorageError(HandTorchError):
     """A run file, a cache file or another file on disk."""
+
+
+class BadFile(StorageError):
+    """A file that can be read, and not be used: cut, changed, or another than it should be."""
 
 
 P = ParamSpec("P")
