@@ -34,7 +34,7 @@ def survives(folder: Path, kind: str, kills: int) -> None:
     assert made.returncode == 0, made.stderr
     seen = json.loads(made.stdout)
     print(seen)
-    assert seen["kills"] == kills and seen["steps"] >= kills and not seen["torch"]
+    assert seen["steps"] >= seen["kills"] >= kills and not seen["torch"]
     # Else they came too late or too early to prove anything.
     assert seen["while writing"] >= kills // 10
 
