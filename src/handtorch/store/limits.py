@@ -1,7 +1,6 @@
 """How much a file may ask for. What is beyond is refused before anything of that size is made.
 
-The largest model of the zoo, BERT-base, has 6 thousand nodes in its training step; a header of
-`store/tensors.py` has at most 32 MiB, whatever is in it."""
+A header of `store/tensors.py` has at most 32 MiB, whatever is in it."""
 
 from __future__ import annotations
 
