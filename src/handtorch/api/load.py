@@ -48,10 +48,7 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, check_finit
 def load_inference(path: str | os.PathLike[str], device: str | None = None) -> Inference:
     """The model of a file, with the weights it has there; the step that trains it is not made."""
     held = read_ht(Path(path))
-    if held.infer is None:
-        no_inference()
-        raise AssertionError
-    kept = _kept(held, held.infer)
+    kept = no_inference() if held.infer is None else _kept(held, held.infer)
     return Inference(_session(Path(path), opened(device), kept.graph, kept.states), kept)
 
 

@@ -65,9 +65,16 @@ class Contract:
     rule: Rule = shapes.anything
 
 
-_BINARY = ("add", "sub", "mul", "div", "pow", "maximum", "minimum", "relu_grad", *COMPARISONS)
-_LOGIC = {"logical_and": "bool bool", "logical_or": "bool bool", "logical_xor": "bool bool",
-          "logical_not": "bool", "where": "bool T T"}
+# Where neither is said, a point-wise op takes one f32.
+_POINTWISE = {
+    **dict.fromkeys(("neg", "abs", "square", "sign"), "N"),
+    **dict.fromkeys(("add", "sub", "mul", "maximum", "minimum"), "N N"),
+    **dict.fromkeys(("div", "pow", "relu_grad"), "f32 f32"),
+    **dict.fromkeys(("copy", "to_f32", "to_i32", "to_bool"), "T"),
+    **dict.fromkeys(("bool_to_f32", "bool_to_i32", "logical_not"), "bool"),
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor"), "bool bool"),
+    **dict.fromkeys(COMPARISONS, "T T"),
+    "where": "bool T T"}
 _CONV = {"stride": _pair, "padding": _pair, "dilation": _pair, "groups": _whole}
 _BIAS = {"epilogue": _some_of("bias")}
 _BOX = {"starts": _wholes, "steps": _wholes}
@@ -82,9 +89,7 @@ _LAYER = {"batch_first": _flag, "reverse": _flag, "states": _flag}
 _PLACED = {"axis": _whole, "shape": _wholes, "add": _flag}
 
 CONTRACTS: dict[str, Contract] = {
-    **{op: Contract("T") for op in SIMPLE},
-    **{op: Contract("T T") for op in _BINARY},
-    **{op: Contract(types) for op, types in _LOGIC.items()},
+    **{op: Contract(_POINTWISE.get(op, "f32")) for op in SIMPLE},
     "conv": Contract("f32 f32 f32?", _CONV, {"size": _pair, **_BIAS}, shapes.conv),
     "conv_grad_input": Contract("f32 f32 f32?", {**_CONV, "size": _pair}, _BIAS,
                                 shapes.conv_grad_input),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.dtypes import dtype
-from handtorch.errors import BadFile
+from handtorch.errors import BadFile, StorageError
 from handtorch.graph.node import Graph, State
 from handtorch.graph.ties import KINDS, Home, Outputs
 from handtorch.store import limits
 from handtorch.store.graph_json import graph_from_json, graph_to_json
+from handtorch.store.stamp import made_by
 from handtorch.store.suspect import (
     Suspect,
     one_of,
@@ -59,25 +59,24 @@ class HtFile:
 
 
 def write_ht(path: Path, held: HtFile) -> None:
-    """`path` holds all of it, or what it held before."""
+    """`path` holds all of it, or what it held before. Nothing is written that `read_ht` would
+    refuse."""
     told: dict[str, Any] = {"homes": [_home_to_json(h) for h in held.homes], "steps": held.steps}
     for name, part in (("train", held.train), ("infer", held.infer)):
         if part is not None:
             told[name] = {"graph": graph_to_json(part.graph),
                           "outputs": {"kind": part.outputs.kind,
                                       "names": list(part.outputs.names)}}
-    arrays = {s.name: np.asarray(held.states[s.name], dtype(s.before.dtype).numpy)
-              for s in _states(held.train, held.infer)}
-    write_tensors(path, arrays, {
-        "format": FORMAT, "format_version": str(VERSION), "made_by": _made_by(),
-        "description": json.dumps(told, separators=(",", ":"), allow_nan=False)})
-
-
-def _made_by() -> str:
+    notes = {"format": FORMAT, "format_version": str(VERSION), "made_by": made_by(),
+             "description": json.dumps(told, separators=(",", ":"), allow_nan=False)}
     try:
-        return f"handtorch {metadata.version('handtorch')}"
-    except metadata.PackageNotFoundError:
-        return "handtorch from a source tree"
+        arrays = {s.name: np.asarray(held.states[s.name], dtype(s.before.dtype).numpy)
+                  for s in _states(held.train, held.infer)}
+        _held(arrays, notes)
+    except Suspect as e:                  # found out now, while there is still a step to save
+        raise StorageError(f"{path} was not written", why=f"nobody could read it: {e}",
+                           fix="a smaller step; if this one is ordinary, it is our fault") from e
+    write_tensors(path, arrays, notes)
 
 
 def read_ht(path: Path) -> HtFile:
