@@ -169,6 +169,24 @@ def test_other_constants_are_another_graph(tmp_path: Path) -> None:
         steps[1].load_checkpoint(tmp_path / "c")
 
 
+def test_a_step_from_a_file_takes_the_checkpoint_of_the_one_from_torch(tmp_path: Path) -> None:
+    """And the other way round: the graph is the same, constants included."""
+    net, x, y = Shifted(1.0), X[0, :, 0, 0, :4], Y[0] % 3
+    step = ht.train_step(net, nn.CrossEntropyLoss(), torch.optim.Adam(net.parameters(), 0.1),
+                         example=(x, y), device="ref")
+    step.save(tmp_path / "base.ht")
+    step(x, y)
+    step.save_checkpoint(tmp_path / "c")
+    want = [float(step(x, y)) for _ in range(3)]
+    loaded = ht.load(tmp_path / "base.ht", "ref")
+    loaded.load_checkpoint(tmp_path / "c")
+    assert [float(loaded(x, y)) for _ in range(3)] == want
+    loaded.load_checkpoint(tmp_path / "c")
+    loaded.save_checkpoint(tmp_path / "d")
+    step.load_checkpoint(tmp_path / "d")
+    assert [float(step(x, y)) for _ in range(3)] == want
+
+
 def unchanged(run: Run, before: dict[str, Any]) -> None:
     for name, array in run.step.state_dict().items():
         assert array.tobytes() == before[name].tobytes(), name

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.api.pause import Gate, handled
-from handtorch.api.state import STEPS
+from handtorch.api.state import KEPT, STEPS
 from handtorch.errors import BadFile, BadInput, tells_the_callers_line
 from handtorch.graph.node import Graph, Port
 from handtorch.graph.text import node_text
+from handtorch.store.stamp import made_by
 from handtorch.store.tensors import read_tensors, write_tensors
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ def write_checkpoint(path: Path, captured: Any, state: Mapping[str, Array],
         if not (isinstance(name, str) and isinstance(note, str)):
             raise BadInput(f"the note {name!r}: {note!r}", why="notes are texts by name",
                            fix="str(), or json.dumps() and json.loads()")
-    told = {"format": FORMAT, "format_version": str(VERSION), "made_by": _made_by(),
+    told = {"format": FORMAT, "format_version": str(VERSION), "made_by": made_by(),
             "steps": str(int(state[STEPS])), **told_of(captured)}
     write_tensors(path, state, {**told, **{f"{_USERS}{n}": note for n, note in notes.items()}})
 
@@ -72,7 +72,7 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, str]]:
     version = notes.get("format_version", "")
     if version != str(VERSION):
         raise BadFile(f"{path} is a checkpoint of version {version[:20]!r}",
-                      why=f"this program, {_made_by()}, reads version {VERSION}; the file is by "
+                      why=f"this program, {made_by()}, reads version {VERSION}; the file is by "
                           f"{notes.get('made_by', 'nobody')[:80]}",
                       fix="the program that wrote it, or a newer one")
     return state, notes
@@ -129,16 +129,13 @@ def _difference(graph: Graph, state: Mapping[str, Array], theirs: Mapping[str, s
     def differs(name: str) -> bool:
         return theirs.get(name) != mine[name]
 
-    for state_ in graph.states:
-        if state_.role in ("parameter", "buffer", "optimizer"):
-            array = state.get(state_.name)
-            if array is None:
-                return f"it has no {state_.name}, which is {list(state_.before.shape)} here"
-            if array.shape != state_.before.shape:
-                return (f"its {state_.name} is {list(array.shape)}, and "
-                        f"{list(state_.before.shape)} here")
-    names = {s.name for s in graph.states} | {STEPS}
-    if more := [name for name in state if name not in names]:
+    held = {s.name: s.before.shape for s in graph.states if s.role in KEPT}
+    for name, shape in held.items():
+        if name not in state:
+            return f"it has no {name}, which is {list(shape)} here"
+        if state[name].shape != shape:
+            return f"its {name} is {list(state[name].shape)}, and {list(shape)} here"
+    if more := [name for name in state if name not in held and name != STEPS]:
         return f"it has {more[0]}, and the step here has nothing of that name"
     for name, word in (("graph.inputs", "a batch"), ("graph.outputs", "what it gives")):
         if differs(name):
@@ -161,10 +158,3 @@ def _hash(*parts: bytes) -> str:
     for part in parts:
         total.update(hashlib.sha256(part).digest())
     return total.hexdigest()
-
-
-def _made_by() -> str:
-    try:
-        return f"handtorch {metadata.version('handtorch')}"
-    except metadata.PackageNotFoundError:        # run from its source
-        return "handtorch from a source tree"
