@@ -24,6 +24,7 @@ RANK = {
     "dtypes": 0, "knobs": 0,
     "graph": 1, "record": 1,
     "capture": 2, "passes": 2, "kernels": 2, "plan": 2, "meters": 2, "place": 2, "report": 2,
+    "store": 2,
     "lower": 3, "program": 3,
     "pipeline": 4, "runtime": 4,
     "profile": 5, "tune": 5, "zoo": 5, "baseline": 5, "api": 5, "selftest": 5,

@@ -18,9 +18,9 @@ from handtorch.kernels.case import Array, Case
 from handtorch.kernels.catalog import all_cases
 from handtorch.kernels.render import render
 from handtorch.runtime.opencl.bare import BareSteps
-from handtorch.runtime.opencl.cache import write_atomically
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.store.atomic import write_atomically
 
 STATES = ("passed", "failed", "not run")
 

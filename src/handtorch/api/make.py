@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
+from handtorch.api.keep import Inferring, Kept, beside, no_inference
 from handtorch.api.step import TrainStep
 from handtorch.errors import BadInput, tells_the_callers_line
+from handtorch.graph.node import Graph
 from handtorch.graph.ops.random import seed_words
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
@@ -38,13 +41,16 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
     from handtorch.capture.step import capture_train_step, capture_user_step
     words = np.array(seed_words(seed), "u4")
-    executor = _opened(device)
+    executor = opened(device)
+    infer: Inferring = no_inference
     if models is None:
         if loss_fn is None or optimizer is None or optimizers:
             raise BadInput("train_step without a loss, an optimizer or models",
                            fix="train_step(model, loss_fn, optimizer, example=(x, y)), or "
                                "train_step(fn, models=[...], optimizers=[...], example=(...))")
         captured = capture_train_step(model, loss_fn, optimizer, example)
+        # Made when asked for: most steps never are, and a capture takes its time.
+        infer = partial(_inferring, captured.graph, model, list(example)[:-1])
     else:
         if loss_fn is not None or optimizer is not None or not callable(model):
             raise BadInput("train_step with models and a loss or an optimizer",
@@ -53,20 +59,25 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
         captured = capture_user_step(model, listed(models), listed(optimizers), example)
     program = compile_graph(captured.graph, executor.spec)
     return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
-                     check_finite=check_finite)
+                     check_finite=check_finite, infer=infer)
 
 
 @tells_the_callers_line
 def inference(model: Any, *, example: Sequence[Any], device: str | None = None) -> Inference:
     """Capture, compile and load `model` in eval mode for batches like `example`."""
     from handtorch.capture.step import capture_inference
-    executor = _opened(device)
+    executor = opened(device)
     captured = capture_inference(model, example)
     program = compile_graph(captured.graph, executor.spec)
-    return Inference(Session(executor, program, captured.states), captured.outputs)
+    return Inference(Session(executor, program, captured.states), captured)
 
 
-def _opened(device: Any) -> Executor:
+def _inferring(train: Graph, model: Any, example: Sequence[Any]) -> Kept:
+    from handtorch.capture.step import capture_inference
+    return beside(train, capture_inference(model, example))
+
+
+def opened(device: Any) -> Executor:
     if device is not None and not isinstance(device, str):
         raise BadInput(f"device is a {type(device).__name__}", why="devices go by name",
                        fix="device='pocl', for example; `handtorch devices` lists them")

@@ -9,6 +9,13 @@ from typing import Any
 from handtorch.errors import BadInput
 
 
+def checked_rate(rate: Any, what: str) -> float:
+    if isinstance(rate, Real) and isfinite(rate):
+        return float(rate)
+    raise BadInput(f"{what} is now {rate!r}", why="a learning rate is a finite number",
+                   fix="look at what changes it, a scheduler or your own code")
+
+
 class FollowedGroup:
     """A parameter group of a torch optimizer, watched for changes before every step."""
 
@@ -17,6 +24,14 @@ class FollowedGroup:
         self._follow, self._count = follow, len(follow.optimizer.param_groups)
         self._group = follow.optimizer.param_groups[follow.index]
         self.rate = float(self._group["lr"])
+
+    def asked(self) -> float:
+        """What the torch optimizer has now; the device gets it with the next step."""
+        return self._checked(self._group["lr"])
+
+    def ask(self, rate: float) -> None:
+        """As if the user had written it into the torch optimizer."""
+        self._group["lr"] = rate
 
     def moved(self) -> bool:
         """Whether the learning rate is another than last time; refuses any other change."""
@@ -27,12 +42,8 @@ class FollowedGroup:
         return True
 
     def _checked(self, rate: Any) -> float:
-        if isinstance(rate, Real) and isfinite(rate):
-            return float(rate)
         name = type(self._follow.optimizer).__name__
-        raise BadInput(f"{name}.param_groups[{self._follow.index}]['lr'] is now {rate!r}",
-                       why="a learning rate is a finite number",
-                       fix="look at what changes it, a scheduler or your own code")
+        return checked_rate(rate, f"{name}.param_groups[{self._follow.index}]['lr']")
 
     def _check(self) -> None:
         follow = self._follow

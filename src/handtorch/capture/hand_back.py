@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 
 from handtorch.capture.slots import with_prefixes
-from handtorch.capture.step import Home
 from handtorch.errors import BadInput
+from handtorch.graph.ties import Home
 
 Array = NDArray[Any]
 _LIKE_IT = "sync to the model the step was made from, or one built like it"

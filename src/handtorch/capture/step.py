@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,10 @@ from handtorch.capture.checks import (
 from handtorch.capture.convert import to_graph
 from handtorch.capture.optimizers import settings_of
 from handtorch.capture.slots import Named, with_prefixes
-from handtorch.capture.trace import Outputs, Traced, trace
+from handtorch.capture.trace import Traced, trace
 from handtorch.errors import BadInput, CannotCapture
 from handtorch.graph.node import Graph
+from handtorch.graph.ties import Home, Outputs
 
 Array = NDArray[Any]
 
@@ -38,17 +39,6 @@ class Follow:
     optimizer: torch.optim.Optimizer
     index: int
     settings: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Home:
-    """Where a tensor of optimizer state lies in torch: under `key` of each of these parameters."""
-
-    state: str
-    optimizer: int
-    key: str
-    params: tuple[str, ...]
-    kind: str                             # the optimizer's class
 
 
 @dataclass(frozen=True)
@@ -148,7 +138,15 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
         for module in training:
             module.training = True
     names = [f"x{i}" if len(batch) > 1 else "x" for i in range(len(batch))]
-    return _captured(traced, names, [])
+    return _captured(replace(traced, outputs=_as_outputs(traced.outputs)), names, [])
+
+
+def _as_outputs(given: Outputs) -> Outputs:
+    """A model gives no loss: what has no name of its own is called an output."""
+    if given.kind == "dict":
+        return given
+    count = len(given.names)
+    return Outputs(given.kind, tuple(f"out{i}" if count > 1 else "out" for i in range(count)))
 
 
 def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:

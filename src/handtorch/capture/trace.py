@@ -34,6 +34,7 @@ from handtorch.capture.slots import (
 )
 from handtorch.capture.table import decompositions, patches
 from handtorch.errors import CannotCapture
+from handtorch.graph.ties import Outputs
 
 _ATEN = torch.ops.aten
 
@@ -49,14 +50,6 @@ class Traced:
     rates: tuple[str, ...]
     gradients: tuple[str, ...]            # whose gradients stood in `.grad` before
     outputs: Outputs
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """How results are handed back: `kind` is one, tuple, dict or none."""
-
-    kind: str
-    names: tuple[str, ...]
 
 
 def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.optim.Optimizer],

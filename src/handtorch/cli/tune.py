@@ -162,7 +162,7 @@ def _failed_self_test(device: FoundDevice) -> list[Variant]:
 
 
 def _export(args: Namespace, out: TextIO, results: Results) -> int:
-    from handtorch.runtime.opencl.cache import write_atomically
+    from handtorch.store.atomic import write_atomically
 
     if not results.best:
         raise BadInput("nothing to export", why="nothing was tuned on this device and driver yet",

@@ -31,7 +31,7 @@ from handtorch.kernels.gemm_tiles import (
     kernels_key,
     whose,
 )
-from handtorch.runtime.opencl.cache import write_atomically
+from handtorch.store.atomic import write_atomically
 
 # What became of a try. After one of FAILED the variant is not used on this driver any more; where
 # there was "no room", or it was "too slow", the product was too large for it.

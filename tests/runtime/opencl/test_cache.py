@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.graph.device_spec import GENERIC
-from handtorch.runtime.opencl.cache import CacheWarning, ProgramCache, write_atomically
+from handtorch.runtime.opencl.cache import CacheWarning, ProgramCache
 from tests.runtime.opencl import child
 
 SOURCE = "__kernel void k(__global float *y) { y[0] = 1.0f; }"
@@ -156,27 +155,6 @@ def test_a_full_disk_warns_and_leaves_what_was_there(
         "HANDTORCH_CACHE to a folder that can be written"]
     assert cache.read(SOURCE) == BINARY
     assert len(list(cache.folder.iterdir())) == 1       # nothing half-written stays
-
-
-@pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_an_interrupt_leaves_the_old_or_the_new(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    path, real_call = tmp_path / "file", getattr(os, call)
-    write_atomically(path, b"old")
-
-    def interrupted(after: bool) -> Callable[..., None]:
-        def stop(*arguments: Any) -> None:
-            if after:
-                real_call(*arguments)
-            raise KeyboardInterrupt
-        return stop
-
-    for after in (False, True):
-        monkeypatch.setattr(os, call, interrupted(after))
-        with pytest.raises(KeyboardInterrupt):
-            write_atomically(path, b"new")
-        assert path.read_bytes() == (b"new" if call == "replace" and after else b"old")
-        assert list(tmp_path.iterdir()) == [path]
 
 
 FILL = """

@@ -8,9 +8,10 @@ from typing import Any
 
 from handtorch import knobs
 from handtorch.errors import KernelError
-from handtorch.runtime.opencl.cache import ProgramCache, write_atomically
+from handtorch.runtime.opencl.cache import ProgramCache
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.platforms import facts_of
+from handtorch.store.atomic import write_atomically
 
 OPTIONS = "-cl-std=CL1.2"
 

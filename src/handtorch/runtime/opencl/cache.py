@@ -8,34 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 from pathlib import Path
 
 from handtorch import knobs
 from handtorch.graph.device_spec import DeviceSpec
+from handtorch.store.atomic import write_atomically
 
 _MAGIC = b"handtorch program 1\n"
 
 
 class CacheWarning(UserWarning):
     """The cache cannot be written; everything works, but compiles again next time."""
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """`path` holds either its old contents or all of `data`, whatever happens meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)       # an interrupt may come just after the renaming
-        raise
 
 
 class ProgramCache:

@@ -21,8 +21,9 @@ from handtorch.graph.step import Step
 from handtorch.kernels.render import render, split, step_instance
 from handtorch.plan.plan import Plan
 from handtorch.runtime.opencl.build import OPTIONS
-from handtorch.runtime.opencl.cache import ProgramCache, write_atomically
+from handtorch.runtime.opencl.cache import ProgramCache
 from handtorch.runtime.opencl.context import OpenCLContext
+from handtorch.store.atomic import write_atomically
 
 WORTH_IT = 12                 # kernels; starting a child costs as much as compiling a few
 

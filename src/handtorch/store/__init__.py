@@ -1,0 +1,1 @@
+"""Files that last: safetensors in and out, graphs as JSON, .ht."""
