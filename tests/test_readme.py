@@ -1,4 +1,4 @@
-"""The README's example runs as it stands there."""
+"""The examples of the README and of docs run as they stand there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import io
 import re
 from pathlib import Path
 
-README = Path(__file__).parents[1] / "README.md"
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README, STATE = ROOT / "README.md", ROOT / "docs" / "state.md"
 
 
 def test_the_example_trains(opencl_device: object) -> None:
@@ -18,3 +21,18 @@ def test_the_example_trains(opencl_device: object) -> None:
     lines = out.getvalue().splitlines()
     assert "launches a step on" in lines[0]
     assert float(lines[-1]) >= 0.95, "accuracy on the first batch"
+
+
+def test_the_example_of_state_goes_on_as_if_nothing_had_been(
+        opencl_device: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", STATE.read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    uninterrupted = code.replace("        break\n", "").partition("\nmodel, step = new_step()  ")[0]
+    assert uninterrupted != code
+    told = []
+    for text in (code, f"{uninterrupted}\nprint(step.steps, float(loss))"):
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(f"import torch; torch.manual_seed(0)\n{text}", "state.md", "exec"), {})
+        told.append(out.getvalue())
+    assert told[0] == told[1] and told[0].startswith("10 ")

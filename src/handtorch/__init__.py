@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "train_step": "handtorch.api.make", "inference": "handtorch.api.make",
-    "load": "handtorch.api.load",
+    "load": "handtorch.api.load", "read_checkpoint": "handtorch.api.checkpoint",
     "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
     "Loss": "handtorch.api.loss",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",

@@ -346,3 +346,23 @@ def test_a_step_without_one_batch_axis_has_no_epoch(example: tuple[torch.Tensor,
         "which must be there and of one length in all inputs\n"
         "  from test_epoch.py  step.epoch(*example)\n"
         f"  try: make the batches yourself: step({call})")
+
+
+@pytest.mark.parametrize("seed", [None, 7])
+@pytest.mark.parametrize("start", [0, 1, 4])
+def test_an_epoch_from_a_batch_on(seed: int | None, start: int) -> None:
+    step, _ = made("ref")
+    for batch in list(batches(seed))[:start]:
+        step(*batch)
+    rest = [float(x) for x in step.epoch(X, Y, seed=seed, start=start)]
+    assert rest == by_hand("ref", [seed])[start:]
+
+
+@pytest.mark.parametrize("start", [-1, 5, 1.0, True, None])
+def test_a_start_outside_the_epoch_is_refused(start: Any) -> None:
+    step, _ = made("null")
+    with pytest.raises(BadInput) as e:
+        step.epoch(X, Y, start=start)
+    assert said(e) == (f"an epoch from batch {start!r} on: it has 4 of them\n"
+                       "  from test_epoch.py  step.epoch(X, Y, start=start)\n"
+                       "  try: how many batches of this epoch are done already, 0 for none")

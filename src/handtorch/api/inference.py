@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from handtorch.api.given import as_given
 from handtorch.api.keep import save_inference
-from handtorch.errors import tells_the_callers_line
+from handtorch.api.state import checked_weights, write_states
+from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.program import Program
 from handtorch.runtime.describe import describe
+from handtorch.runtime.epoch import batch_rows
 from handtorch.runtime.session import Session
+
+Array = NDArray[Any]
 
 
 class Inference:
@@ -29,12 +37,52 @@ class Inference:
         """What the model gives for this batch: one array, a tuple or a dict of them."""
         return as_given(self._captured.outputs, self._session.run(batch).result())
 
+    @property
+    def device_name(self) -> str:
+        return self._session.executor.spec.name
+
+    @tells_the_callers_line
+    def over(self, *arrays: Any) -> tuple[Array, ...]:
+        """What the model gives for all rows of whole arrays in memory, batch after batch.
+
+        The last batch is filled up with its last row, which counts for nothing; so rows must not
+        depend on one another, as they do not in a model in eval mode."""
+        ports, size = self.program.graph.inputs, batch_rows(self.program.graph.inputs)
+        given = [np.asarray(x) for x in arrays]
+        counts = {len(x) if x.ndim else 0 for x in given}
+        if len(given) != len(ports) or len(counts) != 1 or 0 in counts:
+            raise BadInput(f"arrays of shapes {', '.join(str(list(x.shape)) for x in given)}",
+                           why=f"the model takes {', '.join(p.name for p in ports)}, as many rows "
+                               "of each, and at least one")
+        if any(p.value.shape[:1] != (size,) for p in self.program.graph.outputs):
+            raise BadInput("rows one after the other", why="not every output has a row for each "
+                           "of the inputs", fix=f"batches of {size}: model(*batch)")
+        pieces = [self._piece([x[at:at + size] for x in given], size)
+                  for at in range(0, counts.pop(), size)]
+        return tuple(np.concatenate(parts) for parts in zip(*pieces, strict=True))
+
+    def _piece(self, rows: list[Array], size: int) -> list[Array]:
+        count = len(rows[0])
+        whole = rows if count == size else [
+            np.concatenate([x, np.repeat(x[-1:], size - count, axis=0)]) for x in rows]
+        return [result[:count] for result in self._session.run(whole).result()]
+
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str]) -> None:
         """`path` holds the model with its weights; `ht.load` gives it on any device, without
         torch."""
         names = [s.name for s in self.program.graph.states]
         save_inference(Path(path), self._captured, self._session.read(names))
+
+    @tells_the_callers_line
+    def load_state_dict(self, given: Mapping[str, Any]) -> None:
+        """The model has these weights and buffers from now on: arrays or torch tensors, as of a
+        torch module's `state_dict()`, a step's, or `ht.read_checkpoint`.
+
+        All of them must be there and fit, or nothing is changed. What only training needs is left
+        aside: optimizer state, learning rates, random numbers, the loss's own tensors, the count
+        of steps. So is a second name of tied weights, where both name one tensor."""
+        write_states(self._session, checked_weights(self._session, given))
 
     def close(self) -> None:
         self._session.close()

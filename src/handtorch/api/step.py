@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from handtorch.api.checkpoint import saving, state_for, write_checkpoint
 from handtorch.api.given import as_given, listed
 from handtorch.api.inference import Inference
 from handtorch.api.keep import Inferring, no_inference, save_step
 from handtorch.api.loss import Loss, Losses, Watch
+from handtorch.api.pause import Gate, handled
 from handtorch.api.rates import FollowedGroup, checked_rate
+from handtorch.api.state import STEPS, checked_state, read_state, write_states
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import ROLES
 from handtorch.graph.ops.random import seed_words
@@ -39,6 +43,7 @@ class TrainStep:
         self._infer, self._steps_before = infer, steps
         self._watch = Watch(session) if check_finite else None
         self._groups = [FollowedGroup(f) for f in captured.follows]
+        self._gate = Gate()
 
     @property
     def program(self) -> Program:
@@ -47,6 +52,10 @@ class TrainStep:
     @property
     def resident(self) -> Any:
         return self._session.resident
+
+    @property
+    def device_name(self) -> str:
+        return self._session.executor.spec.name
 
     @property
     def steps(self) -> int:
@@ -81,6 +90,8 @@ class TrainStep:
         if named:
             raise BadInput(f"inputs by name: {', '.join(named)}", why="they go by their place",
                            fix=f"step({', '.join(p.name for p in self.program.graph.inputs)})")
+        if self._gate.attended:
+            self._gate.passing(self._session.resident.finish)
         for group in self._groups:
             if group.moved():
                 self._session.resident.write_state(group.state, np.array([group.rate], "f4"))
@@ -94,14 +105,17 @@ class TrainStep:
         return staged
 
     @tells_the_callers_line
-    def epoch(self, *arrays: Any, seed: int | None = None) -> Iterator[Any]:
+    def epoch(self, *arrays: Any, seed: int | None = None, start: int = 0) -> Iterator[Any]:
         """Steps over whole arrays in memory, once: yields what the call gives for each batch.
 
         With a `seed` the rows come in the order `np.random.default_rng(seed).permutation(rows)`,
         the same on every machine, and are gathered where the device will read them; without one
         they come as they lie. A last batch that is not whole is left out, as by a DataLoader with
-        drop_last=True. The arrays are checked here, before the first step."""
-        return Epoch(self.program.graph, arrays, seed, step=self, stage=self.stage)
+        drop_last=True. The arrays are checked here, before the first step.
+
+        `start` batches are left out at the beginning, which were done before an interruption: the
+        rest comes in the same order."""
+        return Epoch(self.program.graph, arrays, seed, start, step=self, stage=self.stage)
 
     def _handles(self, ticket: Ticket) -> Losses:
         outputs, step = self._captured.outputs, self.steps
@@ -123,13 +137,97 @@ class TrainStep:
                                  self._session.read(names["optimizer"]))
 
     @tells_the_callers_line
+    def state_dict(self) -> dict[str, Array]:
+        """Everything that decides the steps to come, as copies by name, waiting for the steps under
+        way: parameters and buffers under torch's names (`model0.NAME` if there are several models;
+        tied weights once), optimizer state, learning rates, random numbers, the count of steps."""
+        return read_state(self._session, self.rates, self.steps)
+
+    @tells_the_callers_line
+    def load_state_dict(self, given: Mapping[str, Any]) -> None:
+        """The step goes on from this state, as `state_dict()` gave it: arrays or torch tensors.
+
+        Every name must be there, none more, and each must fit, or nothing is changed. Learning
+        rates go into the torch optimizer that the step follows; its scheduler, if it has one, has
+        a state of its own."""
+        arrays = checked_state(self._session, given)
+        hyper = _names(self.program)["hyper"]
+        write_states(self._session, {n: a for n, a in arrays.items() if n not in (*hyper, STEPS)})
+        for group, name in enumerate(hyper):
+            self.set_rate(float(arrays[name][0]), group)
+        self._steps_before = int(arrays[STEPS]) - int(self._session.resident.counters.steps)
+        if self._watch is not None:                          # what it saw belongs to another run
+            self._watch = Watch(self._session)
+
+    @tells_the_callers_line
+    def save_checkpoint(self, path: str | os.PathLike[str], notes: Mapping[str, str] | None = None
+                        ) -> None:
+        """`path` holds all of `state_dict()`, and `notes` of your own, in the safetensors format.
+
+        Waits for the steps under way. The file is the old one or the whole new one, always."""
+        write_checkpoint(Path(path), self._captured, self.state_dict(), notes or {})
+
+    @tells_the_callers_line
+    def load_checkpoint(self, path: str | os.PathLike[str]) -> dict[str, str]:
+        """The step goes on where the one stood that wrote the checkpoint, on any device; on the
+        same device with the same losses, bit for bit. Gives the notes back.
+
+        A checkpoint of another graph, or a file that was changed, is refused and changes nothing.
+        """
+        state, notes = state_for(Path(path), self._captured)
+        self.load_state_dict(state)
+        return notes
+
+    def checkpointing(self, path: str | os.PathLike[str], *, every: int,
+                      notes: Callable[[], Mapping[str, str]] = dict
+                      ) -> AbstractContextManager[None]:
+        """Inside, a checkpoint is written at every step whose number `every` divides, and a last
+        one on leaving; also on Ctrl-C, exit() and, in the main thread, SIGTERM, which then ends
+        the program. Another error leaves the last one as it is: what went wrong is not kept."""
+        return saving(every, gate=self._gate, steps=lambda: self.steps,
+                      save=lambda: self.save_checkpoint(path, notes()))
+
+    def pause(self, *, raises: bool = False) -> None:
+        """The next call of the step waits until `resume()`, with nothing under way on the device;
+        with `raises` it raises `Paused` instead, and its batch was not used.
+
+        Returns at once, from any thread or signal handler; `paused` tells when it has come to it.
+        """
+        self._gate.shut(raises=raises)
+
+    def resume(self) -> None:
+        """Undoes `pause()`, from any thread or signal handler."""
+        self._gate.open()
+
+    @property
+    def paused(self) -> bool:
+        """Whether a call of the step waits at this moment: the device is idle, and another thread
+        may read the step's state or save it."""
+        return self._gate.waiting
+
+    def pause_on(self, pause: int, resume: int) -> AbstractContextManager[None]:
+        """Inside, the signal `pause` pauses and the signal `resume` resumes, SIGUSR1 and SIGUSR2
+        for example; afterwards both do what they did before. For the main thread."""
+        return handled({pause: self.pause, resume: self.resume})
+
+    @tells_the_callers_line
+    def yield_while(self, condition: Callable[[], object] | None, *, every_s: float = 1.0) -> None:
+        """Before every step `condition()` is asked; while it is true the step waits as if paused,
+        and asks again every `every_s` seconds. None takes it away.
+
+        This is where limits on temperature or battery go: any function that looks at a meter."""
+        self._gate.hold_while(condition, every_s)
+
+    @tells_the_callers_line
     def save(self, path: str | os.PathLike[str]) -> None:
         """`path` holds the step with all its state as it is now, and the model for inference where
         the step knows it; `ht.load` goes on from there on any device, without torch.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
-        names = [s.name for s in self.program.graph.states]
-        save_step(Path(path), self._captured, self._infer, self._session.read(names), self.steps)
+        held = self._session.read([s.name for s in self.program.graph.states])
+        rates = dict(zip(_names(self.program)["hyper"], self.rates, strict=True))
+        held |= {name: np.array([rate], "f4") for name, rate in rates.items()}
+        save_step(Path(path), self._captured, self._infer, held, self.steps)
 
     @tells_the_callers_line
     def inference(self) -> Inference:

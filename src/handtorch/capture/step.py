@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,15 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
         for module in training:
             module.training = True
     names = [f"x{i}" if len(batch) > 1 else "x" for i in range(len(batch))]
-    return _captured(traced, names, [])
+    return _captured(replace(traced, outputs=_as_outputs(traced.outputs)), names, [])
+
+
+def _as_outputs(given: Outputs) -> Outputs:
+    """A model gives no loss: what has no name of its own is called an output."""
+    if given.kind == "dict":
+        return given
+    count = len(given.names)
+    return Outputs(given.kind, tuple(f"out{i}" if count > 1 else "out" for i in range(count)))
 
 
 def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:

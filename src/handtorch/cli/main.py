@@ -25,7 +25,9 @@ from handtorch.errors import BadInput, HandTorchError
 
 COMMANDS = {
     "devices": "handtorch.cli.devices",
+    "infer": "handtorch.cli.infer",
     "study": "handtorch.cli.study",
+    "train": "handtorch.cli.train",
     "tune": "handtorch.cli.tune",
 }
 

@@ -21,11 +21,12 @@ class Epoch:
     Nothing is kept between two of them but the place: to stop early or to call the step in between
     costs nothing, and a batch that was refused comes again."""
 
-    def __init__(self, graph: Graph, given: Sequence[Any], seed: int | None, *,
+    def __init__(self, graph: Graph, given: Sequence[Any], seed: int | None, start: int = 0, *,
                  step: Callable[..., Any], stage: Callable[[], tuple[Array, ...]]) -> None:
         self._step, self._stage = step, stage
         self._size, self._arrays = batch_rows(graph.inputs), whole_arrays(graph, given)
-        self._order, self._at = order_of(len(self._arrays[0]), seed), 0
+        self._order = order_of(len(self._arrays[0]), seed)
+        self._at = self._size * checked_start(start, len(self._arrays[0]) // self._size)
 
     def __iter__(self) -> Epoch:
         return self
@@ -112,6 +113,14 @@ def order_of(rows: int, seed: int | None) -> Array | None:
         return None
     seed_words(seed)                    # what is a seed elsewhere is one here
     return np.random.default_rng(seed).permutation(rows)
+
+
+def checked_start(start: Any, batches: int) -> int:
+    """The batch with which to begin; after the last one there is nothing left to do."""
+    if type(start) is int and 0 <= start <= batches:
+        return start
+    raise BadInput(f"an epoch from batch {start!r} on", why=f"it has {batches} of them",
+                   fix="how many batches of this epoch are done already, 0 for none")
 
 
 def _call(function: str, ports: Sequence[Port], *more: str) -> str:
