@@ -21,6 +21,15 @@ from dev.userland import Userland, entered, explained, refuse_where_it_cannot_wo
 
 TOLERANCE = 1e-4
 HERE = "/opt/handtorch"                 # in the userland
+DEFAULT_DEVICE = """
+import sys
+from handtorch.errors import HandTorchError
+from handtorch.runtime.opencl import discover
+try:
+    print(discover.choose().label)
+except HandTorchError as error:
+    sys.exit(str(error))
+"""
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ def aarch64(more: list[str]) -> int:
     refuse_where_it_cannot_work()
     python = ensure()
     folder = _cache_folder(python) / "aarch64"
-    device = args.device or _printed(python, _NAME_OF_DEFAULT)
+    device = args.device or _printed(python, "-c", DEFAULT_DEVICE)
     with entered(folder, print) as userland:
         work = _emptied(folder / "work")
         print(f"logs are in {work}")
@@ -75,9 +84,6 @@ def aarch64(more: list[str]) -> int:
     return 0 if rows and all(row.agrees for row in rows) else 1
 
 
-_NAME_OF_DEFAULT = "from handtorch.runtime.opencl import discover; print(discover.choose().label)"
-
-
 def _emptied(folder: Path) -> Path:
     if folder.exists():
         shutil.rmtree(folder)
@@ -86,12 +92,15 @@ def _emptied(folder: Path) -> Path:
 
 
 def _cache_folder(python: Path) -> Path:
-    return Path(_printed(python, "from handtorch import knobs; print(knobs.cache_folder())"))
+    return Path(_printed(python, "-c", "from handtorch import knobs; print(knobs.cache_folder())"))
 
 
-def _printed(python: Path, code: str) -> str:
-    return subprocess.run([str(python), "-c", code], check=True, text=True, env=child_environment(),
-                          stdout=subprocess.PIPE).stdout.strip()
+def _printed(python: Path, *arguments: str) -> str:
+    done = subprocess.run([str(python), *arguments], check=False, text=True, capture_output=True,
+                          env=child_environment())
+    if done.returncode != 0:
+        raise SetupError(done.stderr.strip())
+    return done.stdout.strip()
 
 
 def _here(python: Path, work: Path, what: str, script: str, *arguments: str) -> Path:
