@@ -30,6 +30,7 @@ TOOLS = {"mmdebstrap": "mmdebstrap", QEMU: "qemu-user-static", "chroot": "coreut
          "mount": "mount"}                      # and the package that brings each
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 ENTRY = "handtorch-aarch64"
+LOCK = Path("/run/handtorch-aarch64.lock")      # of the whole machine, as the registration is
 # The first bytes of an ELF file for aarch64, program or library, and which bits of them count.
 MAGIC = bytes.fromhex("7f454c460201010000000000000000000200b700")
 MASK = bytes.fromhex("ffffffffffffff00fffffffffffffffffeffffff")
@@ -47,15 +48,16 @@ class Userland:
 
 @contextlib.contextmanager
 def entered(folder: Path, say: Say) -> Iterator[Userland]:
-    """The userland kept in `folder`, ready to run; one caller at a time."""
+    """The userland kept in `folder`, ready to run; one caller on a machine at a time."""
     refuse_where_it_cannot_work()
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as undone:
-        lock = undone.enter_context((folder / "lock").open("w"))
+        lock = undone.enter_context(LOCK.open("w"))
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise SetupError(f"another call uses {folder}\n  try: wait for its end") from None
+            raise SetupError("another make aarch64 runs on this machine\n"
+                             "  try: wait for its end") from None
         undone.enter_context(_ended_by_exception())
         _unmount_leftovers(folder)
         _let_arm64_run(undone, say)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import subprocess
@@ -131,6 +132,20 @@ def test_a_mount_that_stays_is_told(machine: Machine) -> None:
     with pytest.raises(SetupError) as caught, contextlib.ExitStack() as undone:
         userland._mount(undone, "proc", place)
     assert str(caught.value) == f"{place} stays mounted\n  try: umount {place}, then repeat"
+
+
+def test_a_second_caller_is_refused_and_touches_nothing(machine: Machine,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(userland, "LOCK", machine.folder / "lock")
+    monkeypatch.setattr(userland, "refuse_where_it_cannot_work", lambda: None)
+    with (machine.folder / "lock").open("w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        with (pytest.raises(SetupError) as caught,
+              userland.entered(machine.folder / "cache", str)):
+            pass
+    assert str(caught.value) == ("another make aarch64 runs on this machine\n"
+                                 "  try: wait for its end")
+    assert machine.calls == []
 
 
 def test_an_unfinished_or_other_userland_is_not_whole(tmp_path: Path,
