@@ -18,9 +18,9 @@ from dev import userland
 from dev.environment import SetupError
 
 TABLE = """proc /proc proc rw 0 0
-proc /cache/a/root/proc proc rw 0 0
-sysfs /cache/a/root/sys sysfs ro 0 0
-tmpfs /cache/a/root/sys/with\\040space tmpfs rw 0 0
+proc /cache/a/tree/proc proc rw 0 0
+sysfs /cache/a/tree/sys sysfs ro 0 0
+tmpfs /cache/a/tree/sys/with\\040space tmpfs rw 0 0
 proc /cache/another/proc proc rw 0 0
 """
 ENTRY = """enabled
@@ -57,7 +57,7 @@ def test_where_it_cannot_work(machine: str, user: int, tools: str, message: str,
 
 def test_only_our_own_mounts_are_found_the_innermost_first() -> None:
     assert userland.mounted_below(Path("/cache/a"), TABLE) == [
-        Path("/cache/a/root/sys/with space"), Path("/cache/a/root/sys"), Path("/cache/a/root/proc")]
+        Path("/cache/a/tree/sys/with space"), Path("/cache/a/tree/sys"), Path("/cache/a/tree/proc")]
 
 
 @pytest.mark.parametrize(("entry", "serves"), [
