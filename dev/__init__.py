@@ -1,4 +1,4 @@
-"""What the Makefile calls: `python3 -m dev setup|run|test|check|oclgrind|bench|clean`.
+"""What the Makefile calls: `python3 -m dev setup|run|test|check|oclgrind|aarch64|bench|clean`.
 
 Needs the standard library only, because it runs before anything is installed. This file keeps to
 syntax that older Pythons read, so that they can say what is wrong with them.

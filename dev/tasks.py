@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+from dev.aarch64 import aarch64
 from dev.environment import ROOT, SetupError, child_environment, ensure
 
 Task = Callable[[list[str]], int]
@@ -89,6 +90,7 @@ TASKS: dict[str, Task] = {
     "slow": slow,
     "check": check,
     "oclgrind": oclgrind,
+    "aarch64": aarch64,
     "bench": bench,
     "clean": clean,
 }
