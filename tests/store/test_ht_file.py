@@ -111,6 +111,7 @@ def both_gone(told: Any) -> None:
      "how infer gives its outputs is 'pickle', which this version does not know"),
     ({"notes": {"description": ""}}, "its description is not JSON that can be used: "
      "Expecting value: line 1 column 1 (char 0)"),
+    ({"notes": {"code": "x"}}, "the head has 'code', which this version does not know"),
     ({"notes": {"format_version": "one"}}, "its format version is 'one'"),
 ])  # fmt: skip
 def test_what_is_wrong_is_said(tmp_path: Path, how: dict[str, Any], why: str) -> None:

@@ -35,6 +35,7 @@ from handtorch.store.tensors import read_tensors, write_tensors
 
 Array = NDArray[Any]
 FORMAT, VERSION = "handtorch", 1
+_NOTES = ("format", "format_version", "made_by", "description")
 _MOST_STEPS = 1 << 53
 
 
@@ -81,7 +82,7 @@ def write_ht(path: Path, held: HtFile) -> None:
 
 def read_ht(path: Path) -> HtFile:
     """All of a file, checked; nothing in it can be run as it is, and nothing of it was."""
-    arrays, notes = read_tensors(path)
+    arrays, notes = read_tensors(path, sealed=True)
     _check_version(path, notes)
     try:
         return _held(arrays, notes)
@@ -105,7 +106,8 @@ def _check_version(path: Path, notes: Mapping[str, str]) -> None:
 
 
 def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
-    told = record(parsed(notes.get("description", "")), "the description", ("homes", "steps"),
+    record(dict(notes), "the head", _NOTES)
+    told = record(parsed(notes["description"]), "the description", ("homes", "steps"),
                   ("train", "infer"))
     train, infer = (_part(told[name], name) if name in told else None
                     for name in ("train", "infer"))
@@ -123,7 +125,7 @@ def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
             raise Suspect(f"a home is that of {shown(home.state)}, which is no optimizer's state")
     return HtFile(train, infer, dict(arrays), homes,
                   whole(told["steps"], "the number of steps", 0, _MOST_STEPS),
-                  notes.get("made_by", ""))
+                  notes["made_by"])
 
 
 def _part(told: Any, name: str) -> Part:

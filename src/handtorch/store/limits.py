@@ -1,6 +1,7 @@
 """How much a file may ask for. What is beyond is refused before anything of that size is made.
 
-A header of `store/tensors.py` has at most 32 MiB, whatever is in it."""
+The longest step of the zoo, ResNet152's, has 5,539 nodes, told in 0.95 MB. A header of
+`store/tensors.py` has at most 32 MiB, whatever is in it."""
 
 from __future__ import annotations
 
