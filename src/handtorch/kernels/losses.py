@@ -6,18 +6,23 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.geometry import grouped, one_case, one_each, one_item
+from handtorch.kernels.geometry import MANY, grouped, one_case, one_each, one_item
 from handtorch.kernels.reduce import fold_steps
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
 COUNT_TARGETS = Kernel("count_targets", ("r", "w"), one_each("PIECES"),
                        {"ROWS": "int", "PIECE": "int", "CLASSES": "int", "IGNORE": "int"},
                        {"WEIGHTED": 0})
-CROSS_ENTROPY = Kernel("cross_entropy", ("r", "r", "w", "w"), one_each("ROWS"),
-                       {"COLUMNS": "int", "IGNORE": "int"}, {"MEAN": 0})
+CROSS_ENTROPY = Kernel("cross_entropy", ("r", "r", "w", "w"), one_each("ITEMS"),
+                       {"ROWS": "int", "COLUMNS": "int", "IGNORE": "int", "EACH": "int"},
+                       {"MEAN": 0})
+CROSS_ENTROPY_NARROW = Kernel("cross_entropy_narrow", ("r", "r", "w", "w"), one_each("ITEMS"),
+                              {"ROWS": "int", "IGNORE": "int", "EACH": "int"},
+                              {"MEAN": 0, "COLUMNS": 10})
 WEIGHTED_SUM = Kernel("weighted_sum", ("r", "w"), one_item, {"COUNT": "int"}, {"MEAN": 0})
 NLL_ROWS = Kernel("nll_rows", ("r", "r", "w"), grouped("COUNT"),
                   {"COUNT": "int", "CLASSES": "int", "INNER": "int", "IGNORE": "int"},
@@ -35,9 +40,12 @@ def _grad_geometry(defines: Defines, sizes: Sizes) -> Geometry:
 NLL_GRAD = Kernel("nll_grad", ("r", "r", "w"), _grad_geometry,
                   {"CLASSES": "int", "INNER": "int", "IGNORE": "int"},
                   {"WEIGHTED": 0, "EACH": 0, "MEAN": 0, "ALONG": 0, "GROUP": 16})
-KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, WEIGHTED_SUM, NLL_ROWS, NLL_GRAD)
+KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL_ROWS, NLL_GRAD)
 
 PIECE = 4096                   # targets one item counts
+NARROW = 31                    # columns: a longer row has vectors enough of its own
+MOST_ROWS = 1024               # whose losses one item adds up, one after the other
+MOST_NARROW_ROWS = 16 * 256    # or 16 side by side
 
 
 def count_steps(target: Value, weight: Value | None, total: Value, *, classes: int, ignore: int,
@@ -53,6 +61,30 @@ def count_steps(target: Value, weight: Value | None, total: Value, *, classes: i
     if pieces == 1:
         return [count]
     return [count, *fold_steps(out, total, (1, pieces, 1), "sum", scratch=scratch, node=node)]
+
+
+def cross_entropy_steps(logits: Value, labels: Value, n: Value | None, loss: Value, dx: Value, *,
+                        ignore: int, spec: DeviceSpec, scratch: Callable[[Shape], Value],
+                        node: int = 0, flops: int = 0) -> list[Step]:
+    """`loss` and the gradient `dx` of the rows of `logits`, over `n` [1] if there is one.
+
+    A CPU gets some hundred items of many rows, others an item per row."""
+    columns = logits.shape[-1]
+    rows = logits.size // columns
+    cpu = spec.kind == "cpu"
+    narrow = cpu and 1 < columns <= NARROW and rows >= 16
+    each = ceil_div(rows, 2 * MANY) if cpu else 1
+    each = min(ceil_div(each, 16) * 16, MOST_NARROW_ROWS) if narrow else min(each, MOST_ROWS)
+    items = ceil_div(rows, each)
+    parts = scratch((items,))
+    sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items}
+    values = [v for v in (logits, labels, n, parts, dx) if v is not None]
+    mean = {"MEAN": len(values) - 4}
+    kernel, defines = (CROSS_ENTROPY_NARROW, {**mean, "COLUMNS": columns}) if narrow else \
+        (CROSS_ENTROPY, mean)
+    first = kernel.step(values, sizes, defines, node=node, flops=flops,
+                        access=["r"] * (len(values) - 2) + ["w", "w"])
+    return [first, *total_steps(parts, n, loss, scratch=scratch, node=node)]
 
 
 def total_steps(rows: Value, n: Value | None, loss: Value, *, scratch: Callable[[Shape], Value],
@@ -80,6 +112,16 @@ def cases() -> Iterator[Case]:
     x = rng.normal(0, 2, (4, 17)).astype("f4")
     # A target outside the classes gives NaN in its row, and touches nothing else.
     yield from _cross_entropy_cases(x, np.array([3, 17, -1, 2**31 - 1], "i4"), "bad target ")
+    for width in (2, 7, 16, 31):                     # 16 rows at a time, and one left over
+        target = rng.integers(0, width, 49).astype("i4")
+        target[3], target[20] = -100, width
+        x49 = rng.normal(0, 2, (49, width)).astype("f4")
+        yield from _cross_entropy_cases(x49, target)
+        x49, target = x49.copy(), target.copy()
+        x49[18] += 100                               # too large for a short cut
+        x49[40, 0] = np.nan
+        target[40] = -100
+        yield from _cross_entropy_cases(x49, target, "large ")
     yield from _nll_cases(rng)
     for mean in (0, 1):
         n, rows = np.full(mean, 4, "f4"), x.reshape(-1)
@@ -101,13 +143,28 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "") -> Iterator[Ca
     e = np.exp(x.astype("f8") - x.max(1, keepdims=True))
     p, hot = e / e.sum(1, keepdims=True), _hot(target, width)
     used = (target != -100)[:, None]
-    losses, dx = -(np.log(p) * hot).sum(1), np.where(used, p - hot, 0)
-    size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100}
-    blank = [np.zeros(rows, "f4"), np.zeros(x.shape, "f4")]
-    yield one_case(f"cross_entropy {name}{width}", CROSS_ENTROPY, [x, target, *blank], size,
-                   {2: losses, 3: dx})
-    yield one_case(f"cross_entropy mean {name}{width}", CROSS_ENTROPY,
-                   [x, target, np.full(1, 4, "f4"), *blank], size, {3: losses, 4: dx / 4}, MEAN=1)
+    losses = np.where(used[:, 0], -(np.log(p) * hot).sum(1), 0)
+    dx = np.where(used, p - hot, 0)
+    for each in (1, 2):
+        summed = np.add.reduceat(losses, range(0, rows, each))
+        size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": each,
+                "ITEMS": len(summed)}
+        blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
+        yield one_case(f"cross_entropy {name}{width} {each}", CROSS_ENTROPY, [x, target, *blank],
+                       size, {2: summed, 3: dx})
+        yield one_case(f"cross_entropy mean {name}{width} {each}", CROSS_ENTROPY,
+                       [x, target, np.full(1, 4, "f4"), *blank], size,
+                       {3: summed, 4: dx / 4}, MEAN=1)
+    if rows < 16:                                        # the other kernel is never given so few
+        return
+    summed = np.add.reduceat(losses, range(0, rows, 32))
+    size = {"ROWS": rows, "IGNORE": -100, "EACH": 32, "ITEMS": len(summed)}
+    blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
+    yield one_case(f"cross_entropy narrow {name}{width}", CROSS_ENTROPY_NARROW,
+                   [x, target, *blank], size, {2: summed, 3: dx}, COLUMNS=width)
+    yield one_case(f"cross_entropy narrow mean {name}{width}", CROSS_ENTROPY_NARROW,
+                   [x, target, np.full(1, 4, "f4"), *blank], size, {3: summed, 4: dx / 4},
+                   COLUMNS=width, MEAN=1)
 
 
 def _nll_cases(rng: np.random.Generator) -> Iterator[Case]:

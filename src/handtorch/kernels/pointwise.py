@@ -9,14 +9,17 @@ copy. In registers a bool is an int, 0 for false (so comparisons of vectors and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
+from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.region import Instruction, parse, result_types
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Case
+from handtorch.kernels.geometry import MANY
 from handtorch.kernels.pointwise_ops import EXPRESSIONS
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
@@ -25,6 +28,8 @@ SMALL_GROUP, LARGE_GROUP = 16, 256
 # Below this many items small groups share the work better between cores; above it large groups
 # are up to four times faster on both CPU runtimes.
 MANY_ITEMS = 32 * LARGE_GROUP
+# On a CPU an item takes whole rows where they are short: elements of an item, columns at most.
+ITEM, LONGEST_ROW = 16384, 2048
 
 _C_TYPES = {"f32": "float", "i32": "int", "u32": "uint", "bool": "uchar"}
 _REGISTERS = {"f32": "F", "i32": "I", "u32": "U", "bool": "I"}
@@ -54,8 +59,8 @@ def collapse(shape: Shape, inputs: Sequence[Shape]) -> tuple[Shape, list[tuple[i
     return tuple(a[0] for a in axes), [tuple(a[1][i] for a in axes) for i in range(len(inputs))]
 
 
-def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: int = 0,
-                   flops: int = 0) -> Step:
+def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *,
+                   spec: DeviceSpec = GENERIC, node: int = 0, flops: int = 0) -> Step:
     """One launch of `body` on `inputs`, which are x0, x1, ... ; `output` may be one of them in
     place, if it has the same shape and type."""
     shape, strides = collapse(output.shape, [v.shape for v in inputs])
@@ -68,22 +73,29 @@ def pointwise_step(body: str, inputs: Sequence[Value], output: Value, *, node: i
     group_x = min(group, 1 << (across - 1).bit_length())     # short rows share a group
     defines: Defines = {
         "BODY": body, "SHAPE": "x".join(map(str, shape)), "V": width,
-        "GROUP_X": group_x, "GROUP_Y": group // group_x,
+        "GROUP_X": group_x, "GROUP_Y": group // group_x, "EACH": 0,
         "STRIDES": ";".join(",".join(map(str, s)) for s in strides),
         "TYPES": ",".join([*(v.dtype for v in inputs), output.dtype])}
+    if spec.kind == "cpu" and rows >= MANY and WIDTH <= columns <= LONGEST_ROW and \
+            across * rows >= MANY_ITEMS:
+        each = max(min(ITEM // columns, rows // MANY), 1)
+        defines = {**defines, "GROUP_X": 1, "GROUP_Y": 1, "EACH": each}
     return POINTWISE.step([*inputs, output], {"ROWS": rows, "COLUMNS": columns}, defines,
                           node=node, flops=flops, access=["r"] * len(inputs) + ["w"])
 
 
 def _geometry(defines: Defines, sizes: Sizes) -> Geometry:
     x, y = number(defines, "GROUP_X"), number(defines, "GROUP_Y")
+    if each := number(defines, "EACH"):
+        return (1, ceil_div(int(sizes["ROWS"]), each)), (x, y)
     across = ceil_div(int(sizes["COLUMNS"]), number(defines, "V"))
     return (ceil_div(across, x) * x, ceil_div(int(sizes["ROWS"]), y) * y), (x, y)
 
 
 def _text(defines: Defines) -> str:
-    """The kernel: one item per V neighbouring columns; the end of a row goes one by one."""
-    width = number(defines, "V")
+    """The kernel: one item per V neighbouring columns, or per EACH rows; the end of a row goes one
+    by one."""
+    width, each = number(defines, "V"), number(defines, "EACH")
     shape = [int(n) for n in str(defines["SHAPE"]).split("x")]
     strides = [[int(n) for n in s.split(",")] for s in str(defines["STRIDES"]).split(";") if s]
     *types, result = str(defines["TYPES"]).split(",")
@@ -93,20 +105,40 @@ def _text(defines: Defines) -> str:
     arguments.append(f"__global {_C_TYPES[result]} *y, const uint y_at")
     lines = [f"// pointwise: {defines['BODY']}",
              "// Generated. Layout: row-major; inputs through strides. Local memory: none.",
-             f"__kernel void pointwise({', '.join(arguments)}) {{",
-             f"    const size_t first = get_global_id(0) * {width};",
+             f"__kernel {'__attribute__((reqd_work_group_size(1, 1, 1))) ' if each else ''}"
+             f"void pointwise({', '.join(arguments)}) {{"]
+    starts = [f"    const size_t out = y_at + row * {shape[-1]};",
+              *(f"    const size_t x{i}_row = {_row_index(i, s, shape)};"
+                for i, s in enumerate(strides))]
+    vector, single = (_compute(code, types, strides, result, w) for w in (width, 1))
+    loops = _by_rows if each else _by_vectors
+    return "\n".join([*lines, *loops(shape, width, each, starts, vector, single), "}"])
+
+
+def _by_vectors(shape: Sequence[int], width: int, each: int, starts: list[str],
+                vector: list[str], single: list[str]) -> list[str]:
+    columns = shape[-1]
+    lines = [f"    const size_t first = get_global_id(0) * {width};",
              "    const size_t row = get_global_id(1);",
-             f"    if (first >= {shape[-1]} || row >= {prod(shape[:-1])}) return;   // hangs over",
-             f"    const size_t out = y_at + row * {shape[-1]};"]
-    lines += [f"    const size_t x{i}_row = {_row_index(i, s, shape)};"
-              for i, s in enumerate(strides)]
+             f"    if (first >= {columns} || row >= {prod(shape[:-1])}) return;   // hangs over",
+             *starts]
     if width > 1:
-        lines += [f"    if (first + {width} <= {shape[-1]}) {{", *_macros(width),
-                  "        const size_t c = first;", *_compute(code, types, strides, result, width),
-                  "        return;", *_undo(), "    }"]
-    lines += [*_macros(1), f"    for (size_t c = first; c < {shape[-1]} && c < first + {width};"
-              " c++) {", *_compute(code, types, strides, result, 1), "    }", *_undo(), "}"]
-    return "\n".join(lines)
+        lines += [f"    if (first + {width} <= {columns}) {{", *_macros(width),
+                  "        const size_t c = first;", *vector, "        return;", *_undo(), "    }"]
+    return [*lines, *_macros(1), f"    for (size_t c = first; c < {columns} && c < first + {width};"
+            " c++) {", *single, "    }", *_undo()]
+
+
+def _by_rows(shape: Sequence[int], width: int, each: int, starts: list[str], vector: list[str],
+             single: list[str]) -> list[str]:
+    """What is read anew in every row stays in the nearest cache, the rest streams by in order."""
+    rows, columns = prod(shape[:-1]), shape[-1]
+    whole = columns // width * width
+    return [f"    const size_t from = get_global_id(1) * {each}, end = from + {each};",
+            f"    for (size_t row = from; row < end && row < {rows}; row++) {{", *starts,
+            *_macros(width), f"    for (size_t c = 0; c < {whole}; c += {width}) {{", *vector,
+            "    }", *_undo(), *_macros(1), f"    for (size_t c = {whole}; c < {columns}; c++) {{",
+            *single, "    }", *_undo(), "    }"]
 
 
 def _macros(width: int) -> list[str]:
@@ -163,7 +195,7 @@ def _load(i: int, kind: str, stride: int, width: int) -> str:
 
 POINTWISE = Kernel("pointwise", access=("r", "w"), geometry=_geometry, text=_text,
                    defaults={"BODY": "relu(x0)", "SHAPE": "8", "STRIDES": "1", "V": 8,
-                             "GROUP_X": SMALL_GROUP, "GROUP_Y": 1, "TYPES": "f32,f32"})
+                             "GROUP_X": SMALL_GROUP, "GROUP_Y": 1, "EACH": 0, "TYPES": "f32,f32"})
 KERNELS = (POINTWISE,)
 
 
@@ -179,6 +211,11 @@ def cases() -> Iterator[Case]:
         body = "mul(x0,x1);relu(t0);add(t1,x1);gt(x0,x1);where(t3,t2,0.5f)"
         step = pointwise_step(body, [x, y], Value(2, want.shape))
         yield Case(f"pointwise {left} {right}", (step,), {0: a, 1: b}, {2: want.astype("f8")})
+    a, b = rng.normal(size=(5000, 35)).astype("f4"), rng.normal(size=35).astype("f4")
+    step = pointwise_step("mul(x0,x1);relu(t0);add(t1,x1)", [Value(0, a.shape), Value(1, b.shape)],
+                          Value(2, a.shape), spec=replace(GENERIC, kind="cpu"))
+    yield Case("pointwise rows", (step,), {0: a, 1: b},
+               {2: np.maximum(a * b, 0) + b.astype("f8")})
     for size in (5, 40):                     # bools in and out, as scalars and as vectors
         a, m = rng.normal(size=size).astype("f4"), rng.integers(0, 2, size).astype(bool)
         step = pointwise_step("gt(x0,0.0f);logical_not(x1);logical_and(t0,t1)",

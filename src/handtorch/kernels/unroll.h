@@ -53,4 +53,27 @@
 #define LANE_SUM8(v) HT_ADD(LANE_SUM4(v), HT_FOLD4(HT_ADD, v, 4, 5, 6, 7))
 #define LANE_SUM16(v) HT_FOLD16(HT_ADD, v)
 #define LANE_MAX16(v) HT_FOLD16(fmax, v)
+// EXP16(y, x): y = exp(x) for float16 x below 88, within 2 ulp near 0; 0 from -87 down, NaN is NaN.
+// 2^(n + f): adding 1.5 * 2^23 rounds to the whole number n and leaves it in the lowest bits, from where
+// it moves into the exponent. The polynomial is 2^f for |f| <= 1/2, 3e-9 off. The runtimes' own exp
+// costs up to twice as much.
+#define EXP16(y, x) do { \
+    const float16 ht_x = (x), ht_t = ht_x * 1.44269504f + 12582912.0f; \
+    const float16 ht_f = ht_x * 1.44269504f - (ht_t - 12582912.0f); \
+    float16 ht_p = 1.53209927e-4f * ht_f + 1.33902751e-3f; \
+    ht_p = ht_p * ht_f + 9.61852749e-3f; \
+    ht_p = ht_p * ht_f + 5.55036187e-2f; \
+    ht_p = ht_p * ht_f + 0.240226478f; \
+    ht_p = ht_p * ht_f + 0.693147181f; \
+    ht_p = ht_p * ht_f + 1.0f; \
+    y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) & ~(ht_x < -87.0f)); \
+} while (0)
+// PAIR_SUMS16(A, B): the sums of neighbouring lanes, first A's, then B's. Four rounds of it make 16
+// vectors' sums one vector, in order.
+#define HT_EVERY16(A, B, i0, i1, i2, i3, i4, i5, i6, i7) \
+    ((float16)((A).s##i0, (A).s##i1, (A).s##i2, (A).s##i3, (A).s##i4, (A).s##i5, (A).s##i6, \
+               (A).s##i7, (B).s##i0, (B).s##i1, (B).s##i2, (B).s##i3, (B).s##i4, (B).s##i5, \
+               (B).s##i6, (B).s##i7))
+#define PAIR_SUMS16(A, B) (HT_EVERY16(A, B, 0, 2, 4, 6, 8, a, c, e) + \
+                           HT_EVERY16(A, B, 1, 3, 5, 7, 9, b, d, f))
 #endif

@@ -63,13 +63,7 @@ def cross_entropy(node: Node, target: Target) -> Lowered:
     """Count the rows that count, losses and gradient of each row, then their mean or sum."""
     logits, labels = node.inputs
     loss, dx = node.outputs
-    classes = logits.shape[-1]
-    n, steps = _count(node, classes, target)
-    rows = target.scratch(labels.shape)
-    sizes = {"ROWS": logits.size // classes, "COLUMNS": classes,
-             "IGNORE": int(node.number("ignore"))}
-    steps.append(losses.CROSS_ENTROPY.step(
-        (logits, labels, *n, rows, dx), sizes, {"MEAN": len(n)}, node=target.node,
-        flops=target.flops, access=["r"] * (2 + len(n)) + ["w", "w"]))
-    return Lowered((*steps, *losses.total_steps(rows, n[0] if n else None, loss,
-                                                scratch=target.scratch, node=target.node)))
+    n, steps = _count(node, logits.shape[-1], target)
+    return Lowered((*steps, *losses.cross_entropy_steps(
+        logits, labels, n[0] if n else None, loss, dx, ignore=int(node.number("ignore")),
+        spec=target.spec, scratch=target.scratch, node=target.node, flops=target.flops)))

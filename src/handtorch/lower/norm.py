@@ -12,7 +12,7 @@ from handtorch.lower.registry import Target, lowers
 
 def _chunks(node: Node, target: Target) -> tuple[norm.Chunks, Value]:
     planes, channels, size = node.numbers("split")
-    chunks = norm.Chunks.of(planes, channels, size)
+    chunks = norm.Chunks.of(planes, channels, size, target.spec)
     return chunks, target.scratch((chunks.count, 2, channels))
 
 
@@ -58,7 +58,7 @@ def layer_norm_grad(node: Node, target: Target) -> Lowered:
         (*node.inputs, dx), {"ROWS": rows, "COLUMNS": columns}, {"WEIGHTED": len(weight)},
         node=target.node, flops=target.flops, access=["r"] * len(node.inputs) + ["w"])]
     if affine:
-        chunks = norm.Chunks.of(rows, columns, 1)
+        chunks = norm.Chunks.of(rows, columns, 1, target.spec)
         parts = target.scratch((chunks.count, 2, columns))
         steps += norm.grad_sum_steps(chunks, node.inputs[:4], parts, affine, by_row=True,
                                      node=target.node)
