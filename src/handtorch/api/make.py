@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
+from handtorch.api.parts import in_parts
 from handtorch.api.step import TrainStep
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.ops.random import seed_words
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
 from handtorch.runtime.device import Executor
+from handtorch.runtime.micro import MicroSession
 from handtorch.runtime.session import Session
 
 
@@ -22,7 +25,7 @@ from handtorch.runtime.session import Session
 def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
                models: Sequence[Any] | None = None, optimizers: Sequence[Any] = (),
                example: Sequence[Any], device: str | None = None, seed: int = 0,
-               check_finite: bool = True) -> TrainStep:
+               check_finite: bool = True, accumulate: int = 1) -> TrainStep:
     """Capture, compile and load one training step, in one of two forms.
 
     `train_step(model, loss_fn, optimizer, example=(x, y))`: the usual step on
@@ -34,6 +37,11 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     keep their values: training happens on the device's copy until `sync_to`, in the mode (train or
     eval) they have now. The same `seed` gives the same random numbers on every device.
 
+    With `accumulate=k` each batch is run in k parts of equal size whose gradients are added up on
+    the device, and weights are updated once: the memory of a small batch, the step of a large one.
+    Where that would not be the same step but for rounding (batch-norm, say) it is refused. Random
+    numbers, those of dropout too, are others than without. The example is a whole batch.
+
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
     from handtorch.capture.step import capture_train_step, capture_user_step
@@ -44,13 +52,20 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
             raise BadInput("train_step without a loss, an optimizer or models",
                            fix="train_step(model, loss_fn, optimizer, example=(x, y)), or "
                                "train_step(fn, models=[...], optimizers=[...], example=(...))")
-        captured = capture_train_step(model, loss_fn, optimizer, example)
+        capture = partial(capture_train_step, model, loss_fn, optimizer)
     else:
         if loss_fn is not None or optimizer is not None or not callable(model):
             raise BadInput("train_step with models and a loss or an optimizer",
                            fix="train_step(fn, models=[...], optimizers=[...], example=(...)); "
                                "the loss is computed in fn")
-        captured = capture_user_step(model, listed(models), listed(optimizers), example)
+        capture = partial(capture_user_step, model, listed(models), listed(optimizers))
+    if accumulate != 1:
+        captured, made = in_parts(capture, example, accumulate)
+        program = compile_graph(made.graph, executor.spec)
+        states = {**captured.states, "rng": words}
+        return TrainStep(MicroSession(executor, program, states, made), captured,
+                         check_finite=check_finite, made=made)
+    captured = capture(example)
     program = compile_graph(captured.graph, executor.spec)
     return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
                      check_finite=check_finite)

@@ -14,6 +14,7 @@ from handtorch.api.rates import FollowedGroup
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import ROLES
 from handtorch.graph.ops.random import seed_words
+from handtorch.passes.accumulate import MicroBatched
 from handtorch.program import Program
 from handtorch.runtime.describe import describe, explain
 from handtorch.runtime.device import Ticket
@@ -28,8 +29,9 @@ class TrainStep:
 
     Calling it queues a step and returns at once; at most a few steps are ever under way."""
 
-    def __init__(self, session: Session, captured: Any, *, check_finite: bool = True) -> None:
-        self._session, self._captured = session, captured
+    def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
+                 made: MicroBatched | None = None) -> None:
+        self._session, self._captured, self._made = session, captured, made
         self._watch = Watch(session) if check_finite else None
         self._groups = [FollowedGroup(f) for f in captured.follows]
 
@@ -46,7 +48,7 @@ class TrainStep:
         """Train on one batch. A learning rate changed in the torch optimizer counts from here."""
         if named:
             raise BadInput(f"inputs by name: {', '.join(named)}", why="they go by their place",
-                           fix=f"step({', '.join(p.name for p in self.program.graph.inputs)})")
+                           fix=f"step({', '.join(p.name for p in self._session.graph.inputs)})")
         for group in self._groups:
             if group.moved():
                 self._session.resident.write_state(group.state, np.array([group.rate], "f4"))
@@ -56,8 +58,12 @@ class TrainStep:
     def stage(self) -> tuple[Array, ...]:
         """The inputs of the next call as arrays where the device will read them: fill them and
         give them to the call, and nothing is copied. After it they are not to be touched."""
-        staged: tuple[Array, ...] = self._session.resident.stage()
-        return staged
+        if self._made is not None:
+            raise BadInput("stage() of a step that accumulates",
+                           why=f"a batch goes to the device in {self._made.parts} parts, each to a "
+                               "place of its own",
+                           fix="the batch as arrays; step.epoch(...) works")
+        return self._session.stage()
 
     @tells_the_callers_line
     def epoch(self, *arrays: Any, seed: int | None = None) -> Iterator[Any]:
@@ -67,10 +73,10 @@ class TrainStep:
         the same on every machine, and are gathered where the device will read them; without one
         they come as they lie. A last batch that is not whole is left out, as by a DataLoader with
         drop_last=True. The arrays are checked here, before the first step."""
-        return Epoch(self.program.graph, arrays, seed, step=self, stage=self.stage)
+        return Epoch(self._session.graph, arrays, seed, step=self, stage=self._session.stage)
 
     def _handles(self, ticket: Ticket) -> Losses:
-        outputs, step = self._captured.outputs, self._session.resident.counters.steps
+        outputs, step = self._captured.outputs, self._session.steps
         return as_given(outputs, [Loss(ticket, i, name, step, self._watch)
                                    for i, name in enumerate(outputs.names)])
 
@@ -106,7 +112,12 @@ class TrainStep:
         self._session.close()
 
     def __repr__(self) -> str:
-        return describe(self.program, self._session.executor.spec)
+        told = describe(self.program, self._session.executor.spec)
+        if self._made is None:
+            return told
+        parts, rows = self._made.parts, self._made.rows
+        return (f"{parts} micro-batches of {rows // parts} rows and one update a step; of each "
+                f"micro-batch:\n{told}")
 
 
 def _names(program: Program) -> dict[str, list[str]]:
