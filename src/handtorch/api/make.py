@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from handtorch.api.budget import as_bytes, fit
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
 from handtorch.api.parts import in_parts
@@ -25,7 +26,8 @@ from handtorch.runtime.session import Session
 def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
                models: Sequence[Any] | None = None, optimizers: Sequence[Any] = (),
                example: Sequence[Any], device: str | None = None, seed: int = 0,
-               check_finite: bool = True, accumulate: int = 1) -> TrainStep:
+               check_finite: bool = True, accumulate: int = 1,
+               memory: str | int | None = None) -> TrainStep:
     """Capture, compile and load one training step, in one of two forms.
 
     `train_step(model, loss_fn, optimizer, example=(x, y))`: the usual step on
@@ -41,6 +43,10 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     the device, and weights are updated once: the memory of a small batch, the step of a large one.
     Where that would not be the same step but for rounding (batch-norm, say) it is refused. Random
     numbers, those of dropout too, are others than without. The example is a whole batch.
+
+    With `memory="2GiB"` (or a number of bytes) the step holds no more than that on the device,
+    arena and staging: values are made again where keeping them would exceed it. Results stay the
+    same bit for bit; `print(step)` tells what was traded and the predicted slow-down.
 
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
@@ -66,6 +72,10 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
         return TrainStep(MicroSession(executor, program, states, made), captured,
                          check_finite=check_finite, made=made)
     captured = capture(example)
+    if memory is not None:
+        fitted = fit(captured.graph, executor.spec, as_bytes(memory))
+        return TrainStep(Session(executor, fitted.program, {**captured.states, "rng": words}),
+                         captured, check_finite=check_finite, fitted=fitted)
     program = compile_graph(captured.graph, executor.spec)
     return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
                      check_finite=check_finite)

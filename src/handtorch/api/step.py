@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handtorch.api.budget import Fitted
 from handtorch.api.given import as_given, listed
 from handtorch.api.loss import Loss, Losses, Watch
 from handtorch.api.rates import FollowedGroup
@@ -30,8 +31,9 @@ class TrainStep:
     Calling it queues a step and returns at once; at most a few steps are ever under way."""
 
     def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
-                 made: MicroBatched | None = None) -> None:
+                 made: MicroBatched | None = None, fitted: Fitted | None = None) -> None:
         self._session, self._captured, self._made = session, captured, made
+        self.fitted = fitted
         self._watch = Watch(session) if check_finite else None
         self._groups = [FollowedGroup(f) for f in captured.follows]
 
@@ -113,6 +115,8 @@ class TrainStep:
 
     def __repr__(self) -> str:
         told = describe(self.program, self._session.executor.spec)
+        if self.fitted is not None:
+            told = f"{told}\n{self.fitted.text()}"
         if self._made is None:
             return told
         parts, rows = self._made.parts, self._made.rows
