@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from handtorch.errors import BadInput
-from handtorch.passes.accumulate import MicroBatched, micro_batched
+from handtorch.passes.accumulate import MicroBatched, micro_batched, rows_to_compare
 
 
 def in_parts(capture: Callable[[Sequence[Any]], Any], example: Sequence[Any], parts: int
@@ -23,7 +23,8 @@ def in_parts(capture: Callable[[Sequence[Any]], Any], example: Sequence[Any], pa
         raise BadInput(f"accumulate={parts} of a batch of {rows} rows",
                        why="its micro-batches would not be of one size",
                        fix=f"one of {', '.join(map(str, near))}; or another batch")
-    small = capture([x[:rows // parts] for x in batch])
+    few = rows_to_compare(rows, parts)
+    small = capture([x[[i % rows for i in range(few)]] for x in batch])
     large = capture(batch)
     return small, micro_batched(large.graph, small.graph, parts)
 

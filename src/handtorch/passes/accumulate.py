@@ -15,6 +15,7 @@ from handtorch.passes.rewrite import makers, without_dead
 from handtorch.passes.rows.at import Even
 from handtorch.passes.rows.compare import Findings, compare
 from handtorch.passes.rows.relation import Relation, Rows, Total
+from handtorch.passes.rows.scaled import scaled
 
 _UPDATES = {op.name for op in UPDATES} - {"tick", "clear"}
 _GRADIENT = 1                                       # the input of an update that is one
@@ -56,18 +57,26 @@ class MicroBatched:
     even: tuple[EvenLabels, ...]
 
 
+def rows_to_compare(rows: int, parts: int) -> int:
+    """For how many rows the step is to be captured beside `rows`: those of a part, if that is more
+    than one; else two, or three."""
+    few = rows // parts
+    return few if few > 1 else 2 if rows != 2 else 3
+
+
 def micro_batched(large: Graph, small: Graph, parts: int) -> MicroBatched:
-    """`large` is the step of a whole batch, `small` that of one part of it, both as captured.
+    """`large` is the step of a whole batch, `small` that of `rows_to_compare`, both as captured.
 
     Afterwards it is proven that steps of the parts, with one update, give what the whole batch
     gives but for rounding; or that was refused. Random numbers are others."""
     large, small = without_dead(large), without_dead(small)
     rows, few = (g.inputs[0].value.shape[0] for g in (large, small))
-    assert rows == few * parts
     found = compare(large, small, rows, few)
-    even = list[EvenLabels]()
+    if few * parts != rows:
+        small = scaled(large, small, rows, few, rows // parts)
+    made, even = makers(small), list[EvenLabels]()
     for each in found.even:
-        labels = _labels(small, each, makers(small))
+        labels = _labels(small, each, made)
         even += [labels] if labels not in even else []
     joins = tuple(_join(found.known[p.value.id], parts) for p in small.outputs)
     return MicroBatched(_accumulating(small, found, parts), parts, rows, joins, tuple(even))

@@ -14,7 +14,7 @@ from handtorch.graph.node import Graph, Port
 from handtorch.graph.parts import ACCUMULATOR
 from handtorch.passes.accumulate import EvenLabels, Join, MicroBatched
 from handtorch.program import Program
-from handtorch.runtime.device import Array, Executor, LaunchTime, Ticket
+from handtorch.runtime.device import Array, Executor, LaunchTime, Ticket, as_torch
 from handtorch.runtime.ref.ops import run_node
 from handtorch.runtime.session import Session
 
@@ -24,10 +24,11 @@ class MicroSession(Session):
 
     def __init__(self, executor: Executor, program: Program, states: Mapping[str, Array],
                  made: MicroBatched) -> None:
-        zeros = {s.name: np.zeros(s.before.shape, dtype(s.before.dtype).numpy)
+        zeros = {s.name: as_torch(s, np.zeros(s.before.shape, dtype(s.before.dtype).numpy))
                  for s in program.graph.states if s.role == ACCUMULATOR}
         super().__init__(executor, program, {**states, **zeros})
-        self._made, self._zeros, self._under_way = made, zeros, False
+        self._made, self._zeros = made, zeros
+        self._steps, self._under_way = 0, False
         self._staged: tuple[Array, ...] = ()
 
     @property
@@ -38,7 +39,7 @@ class MicroSession(Session):
 
     @property
     def steps(self) -> int:
-        return self.resident.counters.steps // self._made.parts
+        return self._steps
 
     def run(self, batch: Sequence[Any], *, timed: bool = False) -> Ticket:
         """Check the whole batch, then submit all parts; returns before they are done, but not
@@ -54,7 +55,7 @@ class MicroSession(Session):
         self._under_way = True
         tickets = [self.resident.submit(part, timed=timed, update=i == parts - 1)
                    for i, part in enumerate(split)]
-        self._under_way = False
+        self._steps, self._under_way = self._steps + 1, False
         return MicroTicket(tickets, self._made.joins)
 
     def stage(self) -> tuple[Array, ...]:
@@ -87,14 +88,14 @@ class MicroTicket:
     """All parts of a batch on their way."""
 
     def __init__(self, parts: Sequence[Ticket], joins: Sequence[Join]) -> None:
-        self._parts, self._joins = parts, joins
+        self.parts, self._joins = parts, joins
 
     def result(self) -> tuple[Array, ...]:
-        each = [part.result() for part in self._parts]
+        each = [part.result() for part in self.parts]
         return tuple(joined(join, [e[i] for e in each]) for i, join in enumerate(self._joins))
 
     def launch_times(self) -> tuple[LaunchTime, ...]:
-        return tuple(t for part in self._parts for t in part.launch_times())
+        return tuple(t for part in self.parts for t in part.launch_times())
 
     def movement(self) -> Any:
         raise DeviceError("data movement of a batch in micro-batches", why="it is kept by part",

@@ -152,8 +152,7 @@ def _fits(one: Value, other: Value, known: Relation, at: At) -> None:
         if not held:
             raise Mixed("its shape does not follow the rows of the batch", _ALONE)
     elif spread is not None:
-        raise Mixed("its shape depends on the number of rows, and it is no row by row result",
-                    _ALONE)
+        raise Mixed("what it gives for each row is computed from a sum over all of them", _ALONE)
 
 
 def _states(found: Findings, large: Graph, small: Graph) -> None:
