@@ -7,24 +7,24 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from handtorch.errors import BadInput, OutOfMemory
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph
-from handtorch.graph.step import Step
 from handtorch.passes.recompute import recompute
 from handtorch.passes.tape import Tape, make_tape
 from handtorch.passes.trade import Trade, least, trade
 from handtorch.pipeline import finished, prepared
-from handtorch.plan.cost import Roofline, Shape, estimated, node_times_ns, workspace_bytes
+from handtorch.plan.cost import Shape, estimated, node_times_ns, workspace_bytes
 from handtorch.plan.plan import Plan
 from handtorch.program import Program
 from handtorch.runtime.opencl.resident import RING
 
-Clock = Callable[[Sequence[Step]], Mapping[Shape, float]]
+# Times single launches of a program that fits on the device; None where there is no device.
+Clock = Callable[[Program], Mapping[Shape, float]]
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9,
           "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
@@ -59,6 +59,7 @@ class Fitted:
     slow_down: float
     times: str
     again: tuple[tuple[str, int, int], ...]         # op, how often, bytes freed
+    parts: int = 1                                  # micro-batches that the budget asked for
 
     @property
     def held_bytes(self) -> int:
@@ -67,44 +68,50 @@ class Fitted:
     def text(self) -> str:
         head = (f"budget {self.memory_bytes:,} bytes: the step holds {self.held_bytes:,}, arena "
                 f"and staging")
-        if not self.again:
+        if not self.again and self.parts == 1:
             return f"{head}; nothing was traded"
+        told = f"predicted slow-down {self.slow_down:.2f} (times {self.times})"
+        told += f", {self.parts} micro-batches" if self.parts > 1 else ""
         lines = [f"{head}; without a budget {self.whole_bytes:,}",
-                 f"predicted slow-down {self.slow_down:.2f} (times {self.times}), made again "
-                 "instead of kept:"]
+                 f"{told}, made again instead of kept:" if self.again else told]
         lines += [f"  {nbytes:>14,}  {count} x {op}" for op, count, nbytes in self.again]
-        return "\\n".join(lines)
+        return "\n".join(lines)
 
 
 class Fitting:
     """One captured step and all that is asked of it: the whole program, a smaller one, the least.
 
-    Nothing runs here; `clock` may time single launches on the device, once."""
+    Only the clock runs anything, and nothing larger than one launch."""
 
     def __init__(self, graph: Graph, spec: DeviceSpec, clock: Clock | None = None) -> None:
         self._spec, self._clock = spec, clock
         self.whole = finished(prepared(graph), spec)
+        self._taken: Mapping[Shape, float] = {}
         self._tape: Tape | None = None
 
     @property
     def tape(self) -> Tape:
         if self._tape is None:
-            program, nodes = self.whole, len(self.whole.graph.nodes)
-            taken = self._clock(program.steps) if self._clock else {}
-            times = node_times_ns(program.steps, nodes, self.roofline, taken)
-            known = {v.id for v in program.graph.values()}
-            self._tape = make_tape(program.graph, times,
-                                   workspace_bytes(program.steps, nodes, known))
+            steps, graph = self.whole.steps, self.whole.graph
+            times = node_times_ns(steps, len(graph.nodes), estimated(self._spec), self._taken)
+            known = {v.id for v in graph.values()}
+            self._tape = make_tape(graph, times,
+                                   workspace_bytes(steps, len(graph.nodes), known))
         return self._tape
 
-    @property
-    def roofline(self) -> Roofline:
-        return estimated(self._spec)
-
     def within(self, memory_bytes: int) -> Fitted | None:
-        """The cheapest program we find that holds no more; None where there is none."""
+        """The cheapest program we find that holds no more; None where there is none.
+
+        One is found with estimated times; its launches are timed, and the search is made again."""
         if device_bytes(self.whole.plan) <= memory_bytes:
             return self._fitted(self.whole, memory_bytes, None)
+        found = self._searched(memory_bytes)
+        if found is not None and self._clock is not None and not self._taken:
+            self._taken, self._tape = self._clock(found.program), None
+            found = self._searched(memory_bytes)
+        return found
+
+    def _searched(self, memory_bytes: int) -> Fitted | None:
         target = memory_bytes - (device_bytes(self.whole.plan) - self.whole.plan.peak_bytes)
         for _ in range(_ROUNDS):
             if target <= 0:
@@ -126,7 +133,7 @@ class Fitting:
 
     def _fitted(self, program: Program, memory_bytes: int, found: Trade | None) -> Fitted:
         whole = device_bytes(self.whole.plan)
-        times = "measured" if self._clock else "estimated"
+        times = "measured" if self._taken else "estimated"
         if found is None:
             return Fitted(program, memory_bytes, whole, 1.0, times, ())
         count, freed = Counter[str](), Counter[str]()
@@ -141,16 +148,56 @@ class Fitting:
                       again)
 
 
-def fit(graph: Graph, spec: DeviceSpec, memory_bytes: int, clock: Clock | None = None) -> Fitted:
-    """The captured step within the budget; refuses, with the least it needs, what cannot be."""
-    fitting = Fitting(graph, spec, clock)
-    found = fitting.within(memory_bytes)
-    if found is not None:
+@dataclass(frozen=True)
+class Sized:
+    """A step that can be captured for any number of rows up to `most`."""
+
+    capture: Callable[[int], Graph]
+    rows: int
+    most: int
+
+    def largest(self, memory_bytes: int, spec: DeviceSpec) -> int:
+        """The most rows found to fit: foretold from the least of two sizes, since bytes grow with
+        rows in a straight line, and then tried; 0 if not even one does."""
+        known = {n: held for n in (self.rows // 2, self.rows, 2 * self.rows)
+                 if 1 <= n <= max(self.most, self.rows)
+                 and (held := self._least_bytes(n, spec)) is not None}
+        if len(known) < 2:
+            return self._down(self.rows // 2, memory_bytes, spec)
+        (a, low), *_, (b, high) = sorted(known.items())
+        each = (high - low) / (b - a)
+        rows = b + int((memory_bytes - high) / each) if each > 0 else self.most
+        rows = min(rows, self.most)
+        found = self._down(rows, memory_bytes, spec)
+        while found == rows < self.most and self._fits(rows + 1, memory_bytes, spec):
+            found = rows = rows + 1
         return found
-    lowest = fitting.least()
-    raise OutOfMemory(
-        f"a step within {memory_bytes:,} bytes",
-        why=f"it holds {device_bytes(fitting.whole.plan):,}, and {lowest.held_bytes:,} with all "
-            f"made again that can be, of which {lowest.program.plan.lasting_bytes:,} are weights "
-            "and what lasts beside them",
-        fix="a smaller batch, or more memory")
+
+    def _down(self, rows: int, memory_bytes: int, spec: DeviceSpec) -> int:
+        """The first that fits, going down: by one, or by a part where there are many."""
+        while rows >= 1 and not self._fits(rows, memory_bytes, spec):
+            rows -= max(1, rows // 32)
+        return max(rows, 0)
+
+    def _fits(self, rows: int, memory_bytes: int, spec: DeviceSpec) -> bool:
+        try:
+            return Fitting(self.capture(rows), spec).within(memory_bytes) is not None
+        except OutOfMemory:                         # one tensor is too large for the device
+            return False
+
+    def _least_bytes(self, rows: int, spec: DeviceSpec) -> int | None:
+        try:
+            return Fitting(self.capture(rows), spec).least().held_bytes
+        except OutOfMemory:
+            return None
+
+
+def alive(program: Program, shown: int = 3) -> str:
+    """The largest values at the peak that do not last, in words."""
+    values = {v.id: v for v in program.graph.values()}
+    lasting = {s.before.id for s in program.graph.states}
+    maker = {v.id: n for n in program.graph.nodes for v in n.outputs}
+    found = sorted((values[k] for k in program.plan.alive_at_peak
+                    if k in values and k not in lasting), key=lambda v: (-v.nbytes, v.id))
+    return ", ".join(f"{v.nbytes:,} of {maker[v.id].op} in {maker[v.id].layer or 'the step'}"
+                     for v in found[:shown] if v.id in maker)

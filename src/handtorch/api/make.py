@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from handtorch.api.budget import as_bytes, fit
+from handtorch.api.budget import as_bytes
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
 from handtorch.api.parts import in_parts
 from handtorch.api.step import TrainStep
+from handtorch.api.within import captured_within
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.ops.random import seed_words
 from handtorch.pipeline import compile_graph
@@ -46,7 +47,8 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
 
     With `memory="2GiB"` (or a number of bytes) the step holds no more than that on the device,
     arena and staging: values are made again where keeping them would exceed it. Results stay the
-    same bit for bit; `print(step)` tells what was traded and the predicted slow-down.
+    same bit for bit; `print(step)` tells what was traded and the predicted slow-down. Where that is
+    not enough the batch is run in the fewest micro-batches that fit, as with `accumulate`.
 
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
@@ -65,6 +67,13 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
                            fix="train_step(fn, models=[...], optimizers=[...], example=(...)); "
                                "the loss is computed in fn")
         capture = partial(capture_user_step, model, listed(models), listed(optimizers))
+    if memory is not None:
+        captured, parts, fitted = captured_within(capture, example, accumulate, as_bytes(memory),
+                                                  executor)
+        states = {**captured.states, "rng": words}
+        session = (Session(executor, fitted.program, states) if parts is None else
+                   MicroSession(executor, fitted.program, states, parts))
+        return TrainStep(session, captured, check_finite=check_finite, made=parts, fitted=fitted)
     if accumulate != 1:
         captured, made = in_parts(capture, example, accumulate)
         program = compile_graph(made.graph, executor.spec)
@@ -72,10 +81,6 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
         return TrainStep(MicroSession(executor, program, states, made), captured,
                          check_finite=check_finite, made=made)
     captured = capture(example)
-    if memory is not None:
-        fitted = fit(captured.graph, executor.spec, as_bytes(memory))
-        return TrainStep(Session(executor, fitted.program, {**captured.states, "rng": words}),
-                         captured, check_finite=check_finite, fitted=fitted)
     program = compile_graph(captured.graph, executor.spec)
     return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
                      check_finite=check_finite)

@@ -25,6 +25,7 @@ from handtorch.errors import BadInput, HandTorchError
 
 COMMANDS = {
     "devices": "handtorch.cli.devices",
+    "plan": "handtorch.cli.plan",
     "study": "handtorch.cli.study",
     "tune": "handtorch.cli.tune",
 }

@@ -148,6 +148,13 @@ def _limits(graph: Graph, root: Mapping[int, int], large: set[int]) -> Ints:
                          default=end) for row, n in enumerate(graph.nodes)], np.int64)
 
 
+def _moved(graph: Graph) -> list[int]:
+    """The rows of updates in place whose result is read in the same step."""
+    read = {v.id for n in graph.nodes for v in n.inputs}
+    return [row for row, n in enumerate(graph.nodes)
+            if any(o < len(n.outputs) and n.outputs[o].id in read for o, _ in OPS[n.op].in_place)]
+
+
 def _ways(tape: Tape) -> dict[int, tuple[Way, ...]]:
     """By class, for every large one that is written once."""
     writers: dict[int, list[int]] = {}
@@ -162,11 +169,13 @@ def _ways(tape: Tape) -> dict[int, tuple[Way, ...]]:
             read = dict.fromkeys(tape.root[v.id] for v in node.inputs)
             found[r] = [Way(row, False, tuple(x for x in read if x in large),
                             float(tape.times_ns[row]))]
+    moved = _moved(tape.graph)
     for row, node in enumerate(tape.graph.nodes):
         if node.op == "cat" and tape.made[row]:
             (whole,) = tape.made[row]
             for v in node.inputs:
-                if found.get(v.id):
+                # A cat behind an update could need what the update overwrites: a circle.
+                if found.get(v.id) and not any(found[v.id][0].row < k < row for k in moved):
                     share = v.nbytes / tape.nbytes[whole]
                     found[v.id].append(Way(row, True, (whole,), share * tape.times_ns[row]))
     return {r: tuple(ways) for r, ways in found.items()}
@@ -177,12 +186,14 @@ class Scene:
     """The tape played with some classes dropped.
 
     `entries` are (row, class, part) of what is made again before that row, and (row, -1, 0) for the
-    row itself."""
+    row itself. Where something would be made from what is not there any more, or not yet, the
+    scene is not `legal`."""
 
     entries: list[tuple[int, int, int]]
     curve: Ints
     time_ns: float
-    seen: dict[tuple[int, int], list[int]] = field(repr=False)      # (class, part): its rows
+    legal: bool
+    seen: dict[tuple[int, int], list[int]] = field(repr=False)      # (class, part): its places
 
     @property
     def peak_bytes(self) -> int:
@@ -192,26 +203,34 @@ class Scene:
         """Bytes above the target, summed over all rows: what a search brings to nothing."""
         return int(np.maximum(self.curve - target, 0).sum())
 
-    def by_row(self, rows: int) -> Ints:
-        """The most alive at each row and at what is made again before it."""
-        most = np.zeros(rows, np.int64)
-        np.maximum.at(most, np.array([row for row, _, _ in self.entries], np.int64), self.curve)
+    def by_place(self, rows: int) -> Ints:
+        """The most alive at each place: 2 x row for what is made again before it, and one more for
+        the row itself."""
+        most = np.zeros(2 * rows, np.int64)
+        places = np.array([place_of(row, again) for row, again, _ in self.entries], np.int64)
+        np.maximum.at(most, places, self.curve)
         return most
+
+
+def place_of(row: int, again: int) -> int:
+    return 2 * row + (again < 0)
 
 
 def play(tape: Tape, drops: Drops) -> Scene:
     """What happens with these drops: a class is made again right before the first row that reads
     it after one, and so are those it is made from, if they are not there."""
     entries, made = list[tuple[int, int, int]](), set[tuple[int, int]]()
-    time_ns = tape.time_ns
+    time_ns, legal = tape.time_ns, True
 
     def need(root: int, at: int) -> float:
         part = part_at(drops, root, at)
         if not part or (root, part) in made:
             return 0.0
+        nonlocal legal
         made.add((root, part))
         way = drops[root][part - 1].way
         spent = way.time_ns + sum(need(source, at) for source in way.reads)
+        legal &= way.row < at if way.part else at <= int(tape.limit[way.row])
         entries.append((at, root, part))
         if not way.part:
             made.update((r, p) for r in tape.made[way.row]
@@ -223,12 +242,12 @@ def play(tape: Tape, drops: Drops) -> Scene:
             if r in drops:
                 time_ns += need(r, row)
         entries.append((row, -1, 0))
-    return _measured(tape, drops, entries, time_ns)
+    return _measured(tape, drops, entries, time_ns, legal)
 
 
-def _measured(tape: Tape, drops: Drops, entries: list[tuple[int, int, int]], time_ns: float
-              ) -> Scene:
-    """Lives are counted over entries, `seen` over rows."""
+def _measured(tape: Tape, drops: Drops, entries: list[tuple[int, int, int]], time_ns: float,
+              legal: bool) -> Scene:
+    """Lives are counted over entries, `seen` over places."""
     first: dict[tuple[int, int], int] = {}
     last: dict[tuple[int, int], int] = {}
     seen: dict[tuple[int, int], list[int]] = {}
@@ -249,9 +268,9 @@ def _measured(tape: Tape, drops: Drops, entries: list[tuple[int, int, int]], tim
             key = (r, part_at(drops, r, row) if r in drops else 0)
             first.setdefault(key, index)
             last[key] = index
-            seen.setdefault(key, []).append(row)
+            seen.setdefault(key, []).append(place_of(row, again))
     change = np.zeros(len(entries) + 1, np.int64)
     for key, at in first.items():
         change[at] += tape.nbytes[key[0]]
         change[last[key] + 1] -= tape.nbytes[key[0]]
-    return Scene(entries, base + np.cumsum(change)[:-1], time_ns, seen)
+    return Scene(entries, base + np.cumsum(change)[:-1], time_ns, legal, seen)

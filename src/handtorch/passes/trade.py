@@ -1,6 +1,6 @@
 """The search: which values to give up and make again, so that a graph fits into so many bytes.
 
-Greedy, by bytes x rows over the target that giving up a class frees, to the time it takes to make
+Greedy, by bytes x places over the target that giving up a class frees, to the time it takes to make
 it again (Melon's rule); what no longer helps in the end is taken back."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Search:
     def _accept(self, offers: list[_Offer], target: int, over: int) -> bool:
         tried = _added(self.drops, (x for offer in offers for x in offer.drops.items()))
         scene = play(self.tape, tried)
-        if scene.over(target) >= over:
+        if not scene.legal or scene.over(target) >= over:
             return False
         self.drops, self.scene = tried, scene
         return True
@@ -91,7 +91,7 @@ class _Search:
             tried = _without(self.drops, root, drop)
             scene = play(self.tape, tried)
             now = scene.over(target)
-            if now < over:
+            if scene.legal and now < over:
                 best, over = (root, tried, scene, drop.after), now
         if best is None:
             return False
@@ -105,22 +105,22 @@ class _Search:
         for root, drop in dearest[:_TRIED_BACK]:
             tried = _without(self.drops, root, drop)
             scene = play(self.tape, tried)
-            if scene.peak_bytes <= target and scene.time_ns <= self.scene.time_ns:
+            if (scene.legal and scene.peak_bytes <= target
+                    and scene.time_ns <= self.scene.time_ns):
                 self.drops, self.scene = tried, scene
 
     def _offers(self, target: int) -> list[_Offer]:
-        """One for each class whose dropping frees more than it costs over the target, best first."""
-        by_row = self.scene.by_row(len(self.tape.touches))
-        hot = np.concatenate(([0], np.cumsum(by_row > target)))
-        top = int(by_row.argmax())
+        """One for each gap that frees more over the target than it costs there, best first."""
+        alive = self.scene.by_place(len(self.tape.touches))
+        hot = np.concatenate(([0], np.cumsum(alive > target)))
+        top = int(alive.argmax())
         found = []
-        for (root, part), rows in self.scene.seen.items():
-            after, until = _longest_gap(rows)
+        for (root, _), places in self.scene.seen.items():
+            begin, end = _longest_gap(places)
+            after, until = begin // 2, end // 2
             ways = self.tape.ways.get(root, ())
-            if (root, after) in self._banned:
-                continue
-            freed = self.tape.nbytes[root] * _between(hot, after, until)
-            if freed <= 0:
+            freed = self.tape.nbytes[root] * _between(hot, begin, end)
+            if freed <= 0 or after == until or (root, after) in self._banned:
                 continue
             best: tuple[float, dict[int, Drop]] | None = None
             for way, deep in ((w, d) for w in ways for d in (False, True)):
@@ -131,12 +131,12 @@ class _Search:
                 if best is None or score > best[0]:
                     best = score, price.drops
             if best is not None:
-                found.append(_Offer((root, after), best[1], best[0], after < top < until))
+                found.append(_Offer((root, after), best[1], best[0], begin < top < end))
         return sorted(found, key=lambda o: (-o.score, o.key))
 
 
 class _Price:
-    """What making a class again takes: time, and bytes x rows over the target of what must live
+    """What making a class again takes: time, and bytes x places over the target of what must live
     longer for it. With `deep`, sources that are gone are made again too instead of kept."""
 
     def __init__(self, search: _Search, hot: Ints, deep: bool) -> None:
@@ -148,7 +148,8 @@ class _Price:
     def add(self, root: int, drop: Drop, at: int) -> bool:
         """False where it cannot be made again at that row."""
         tape = self._search.tape
-        if at > tape.limit[drop.way.row] and not drop.way.part:
+        way = drop.way
+        if at <= way.row if way.part else at > tape.limit[way.row]:
             return False
         if len(self.drops) >= _DEEPEST or self._circular(root, drop.way):
             return False
@@ -160,18 +161,21 @@ class _Price:
         """What it takes to have that class there at row `at`."""
         tape, search = self._search.tape, self._search
         part = part_at(search.drops, root, at)
-        rows = search.scene.seen.get((root, part))
-        if not rows or rows[0] <= at <= rows[-1]:
+        places = search.scene.seen.get((root, part))
+        here = 2 * at
+        if not places or places[0] <= here <= places[-1]:
             return True
-        if at < rows[0]:                            # made again for a later reader: now earlier,
+        if here < places[0] and not part:           # not made yet
+            return False
+        if here < places[0]:                        # made again for a later reader: now earlier,
             if root not in self._moved:             # and so is all that it is made from
                 self._moved.add(root)
-                self.lost += tape.nbytes[root] * _between(self._hot, at, rows[0])
+                self.lost += tape.nbytes[root] * _between(self._hot, here, places[0])
                 return all(self._source(r, at) for r in search.drops[root][part - 1].way.reads)
         elif self._deep and not part and root in tape.ways:
-            return self.add(root, Drop(rows[-1], tape.ways[root][0]), at)
+            return self.add(root, Drop(places[-1] // 2, tape.ways[root][0]), at)
         else:
-            self.lost += tape.nbytes[root] * _between(self._hot, rows[-1], at)
+            self.lost += tape.nbytes[root] * _between(self._hot, places[-1], here)
         return True
 
     def _circular(self, root: int, way: Way) -> bool:
@@ -183,9 +187,9 @@ class _Price:
                 return True
             if source not in seen:
                 seen.add(source)
-                drops = self._search.drops.get(source, ())
-                todo += [r for d in (*drops, *([self.drops[source]] if source in self.drops else []))
-                         for r in d.way.reads]
+                drops = list(self._search.drops.get(source, ()))
+                drops += [self.drops[source]] if source in self.drops else []
+                todo += [r for d in drops for r in d.way.reads]
         return False
 
 
@@ -205,13 +209,14 @@ def _without(drops: Drops, root: int, drop: Drop) -> dict[int, tuple[Drop, ...]]
     return {r: left if r == root else ds for r, ds in drops.items() if left or r != root}
 
 
-def _longest_gap(rows: list[int]) -> tuple[int, int]:
-    """The two neighbouring rows that are farthest apart."""
-    return max(zip(rows, rows[1:] or rows, strict=False), key=lambda ab: (ab[1] - ab[0], -ab[0]))
+def _longest_gap(places: list[int]) -> tuple[int, int]:
+    """The two neighbouring places that are farthest apart."""
+    pairs = zip(places, places[1:] or places, strict=False)
+    return max(pairs, key=lambda ab: (ab[1] - ab[0], -ab[0]))
 
 
 def _between(hot: Ints, after: int, until: int) -> int:
-    """How many rows strictly between are over the target."""
+    """How many places strictly between are over the target."""
     return int(hot[until] - hot[after + 1]) if until > after + 1 else 0
 
 
