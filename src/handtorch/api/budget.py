@@ -108,7 +108,7 @@ class Fitting:
         found = self._searched(memory_bytes)
         if found is not None and self._clock is not None and not self._taken:
             self._taken, self._tape = self._clock(found.program), None
-            found = self._searched(memory_bytes)
+            found = self._searched(memory_bytes) or found
         return found
 
     def _searched(self, memory_bytes: int) -> Fitted | None:

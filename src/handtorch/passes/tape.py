@@ -177,7 +177,7 @@ def _ways(tape: Tape) -> dict[int, tuple[Way, ...]]:
                 # A cat behind an update could need what the update overwrites: a circle.
                 if found.get(v.id) and not any(found[v.id][0].row < k < row for k in moved):
                     share = v.nbytes / tape.nbytes[whole]
-                    found[v.id].append(Way(row, True, (whole,), share * tape.times_ns[row]))
+                    found[v.id].append(Way(row, True, (whole,), share * float(tape.times_ns[row])))
     return {r: tuple(ways) for r, ways in found.items()}
 
 

@@ -15,6 +15,7 @@ from handtorch.passes.tape import Drop, Drops, Ints, Tape, Way, part_at, play
 _MOST_AT_ONCE = 32
 _DEEPEST = 12                    # nodes repeated for one class because their results are gone too
 _TRIED_BACK = 400
+_TRIED_KEPT = 100
 # How far the least is approached: each time this much below the peak reached, while that succeeds.
 _DOWN = (0.85, 0.92, 0.96, 0.985)
 
@@ -29,12 +30,15 @@ class Trade:
     fits: bool
 
 
-def trade(tape: Tape, target_bytes: int, start: Drops | None = None) -> Trade:
+def trade(tape: Tape, target_bytes: int) -> Trade:
     """The cheapest drops we find with which at most `target_bytes` are alive at every row.
 
     Where no such are found: the best that were. The same tape gives the same trade."""
-    search = _Search(tape, dict(start or {}))
-    fits = search.reach(target_bytes)
+    search = _Search(tape)
+    if not search.reach(target_bytes):
+        search = _Search(tape)
+        search.descend(target_bytes)
+    fits = search.scene.peak_bytes <= target_bytes
     if fits:
         search.take_back(target_bytes)
     return Trade(search.drops, search.scene.peak_bytes, search.scene.time_ns, fits)
@@ -42,11 +46,10 @@ def trade(tape: Tape, target_bytes: int, start: Drops | None = None) -> Trade:
 
 def least(tape: Tape) -> Trade:
     """The lowest peak the search comes down to, whatever it costs."""
-    found = trade(tape, 1 << 62)
-    for down in _DOWN:
-        while (lower := trade(tape, int(found.peak_bytes * down), found.drops)).fits:
-            found = lower
-    return found
+    search = _Search(tape)
+    search.descend(0)
+    search.take_back(search.scene.peak_bytes)
+    return Trade(search.drops, search.scene.peak_bytes, search.scene.time_ns, fits=True)
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,14 @@ class _Offer:
 
 
 class _Search:
-    def __init__(self, tape: Tape, drops: dict[int, tuple[Drop, ...]]) -> None:
-        self.tape, self.drops = tape, drops
-        self.scene = play(tape, drops)
+    def __init__(self, tape: Tape) -> None:
+        self.tape, self.drops = tape, dict[int, tuple[Drop, ...]]()
+        self.scene = play(tape, self.drops)
         self._banned: set[tuple[int, int]] = set()
 
     def reach(self, target: int) -> bool:
         """Drop until nothing is over the target, or nothing helps any more."""
+        self._banned.clear()                # what did not help with another target may now
         while (over := self.scene.over(target)) > 0:
             offers = _independent(self._offers(target), self.scene.peak_bytes - target, self.tape)
             if not offers and not self._keep_one(target, over):
@@ -75,6 +79,16 @@ class _Search:
                     break
                 offers = offers[:max(1, len(offers) // 4)]
         return True
+
+    def descend(self, target: int) -> None:
+        """Go down in steps, which finds more than one leap does; ends at the target, or at the
+        lowest peak that was reached."""
+        for down in _DOWN:
+            while (peak := self.scene.peak_bytes) > target:
+                drops, scene = self.drops, self.scene
+                if not self.reach(max(target, int(down * peak))):
+                    self.drops, self.scene = drops, scene
+                    break
 
     def _accept(self, offers: list[_Offer], target: int, over: int) -> bool:
         tried = _added(self.drops, (x for offer in offers for x in offer.drops.items()))
@@ -87,7 +101,7 @@ class _Search:
     def _keep_one(self, target: int, over: int) -> bool:
         """Where no drop helps: undo the one that helps most, dropped too eagerly before."""
         best = None
-        for root, drop in _listed(self.drops):
+        for root, drop in self._made_over(target)[:_TRIED_KEPT]:
             tried = _without(self.drops, root, drop)
             scene = play(self.tape, tried)
             now = scene.over(target)
@@ -98,6 +112,15 @@ class _Search:
         root, self.drops, self.scene, after = best
         self._banned.add((root, after))
         return True
+
+    def _made_over(self, target: int) -> list[tuple[int, Drop]]:
+        """The drops whose class is made again where too much is alive, largest first."""
+        hot = {e[0] for e, now in zip(self.scene.entries, self.scene.curve, strict=True)
+               if now > target}
+        found = {(root, part) for row, root, part in self.scene.entries
+                 if root >= 0 and row in hot}
+        return [(root, self.drops[root][part - 1]) for root, part in
+                sorted(found, key=lambda x: (-self.tape.nbytes[x[0]], x))]
 
     def take_back(self, target: int) -> None:
         """Keep, dearest first, what need not be dropped after all."""
