@@ -19,6 +19,7 @@ def test_sums_rows_and_what_the_last_part_knows() -> None:
     parts = [np.array([1.0, 2.0], "f4"), np.array([3.0, 6.0], "f4")]
     assert joined(Join("sum", scale=0.5), parts).tolist() == [2.0, 4.0]
     assert joined(Join("last"), parts).tolist() == [3.0, 6.0]
+    assert joined(Join("last", scale=2.0), parts).tolist() == [6.0, 12.0]
     assert joined(Join("rows"), parts).tolist() == [1.0, 2.0, 3.0, 6.0]
     counts = [np.array(2, "i4"), np.array(3, "i4")]
     whole = joined(Join("sum"), counts)

@@ -14,7 +14,7 @@ from handtorch.graph.parts import ACCUMULATOR
 from handtorch.passes.rewrite import makers, without_dead
 from handtorch.passes.rows.at import Even
 from handtorch.passes.rows.compare import Findings, compare
-from handtorch.passes.rows.relation import Relation, Rows, Total
+from handtorch.passes.rows.relation import Relation, Rows, Same, Total
 from handtorch.passes.rows.scaled import scaled
 
 _UPDATES = {op.name for op in UPDATES} - {"tick", "clear"}
@@ -26,8 +26,8 @@ _VIEWS = ("reshape", "transpose", "slice")
 class Join:
     """How the results of all parts become the batch's: `kind` is
 
-    sum (times `scale`), rows (put together along `axis`, in each of its `outer` parts), or last
-    (the last part's, which is the batch's)."""
+    sum, rows (put together along `axis`, in each of its `outer` parts), or last (the last part's);
+    each times `scale`."""
 
     kind: str
     scale: float = 1.0
@@ -88,7 +88,8 @@ def _join(known: Relation, parts: int) -> Join:
     if isinstance(known, Rows):
         return Join("rows", scale=float(parts) ** -(known.power or 0), axis=known.axis,
                     outer=known.outer)
-    return Join("last")
+    power = known.power if isinstance(known, Same) else 0
+    return Join("last", scale=float(parts) ** -(power or 0))
 
 
 def _labels(graph: Graph, even: Even, made: dict[int, Node]) -> EvenLabels:

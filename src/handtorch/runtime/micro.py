@@ -104,16 +104,15 @@ class MicroTicket:
 
 def joined(join: Join, parts: Sequence[Array]) -> Array:
     """The batch's result from those of its parts; floats are added up in float64."""
-    kind = parts[0].dtype
     if join.kind == "last":
-        return parts[-1]
-    if join.kind == "sum":
-        wide = np.float64 if kind.kind == "f" else np.int64
-        whole = np.sum(np.stack(parts), axis=0, dtype=wide)
-        return np.asarray(whole if join.scale == 1 else whole * join.scale, kind)
-    shape = parts[0].shape
-    before, after = shape[:join.axis], shape[join.axis + 1:]
-    split = [p.reshape(*before, join.outer, shape[join.axis] // join.outer, *after)
-             for p in parts]
-    whole = np.concatenate(split, axis=len(before) + 1).reshape(*before, -1, *after)
-    return whole if join.scale == 1 else np.asarray(whole * join.scale, kind)
+        whole = parts[-1]
+    elif join.kind == "sum":
+        wide = np.float64 if parts[0].dtype.kind == "f" else np.int64
+        whole = np.asarray(np.sum(np.stack(parts), axis=0, dtype=wide))
+    else:
+        shape = parts[0].shape
+        before, after = shape[:join.axis], shape[join.axis + 1:]
+        split = [p.reshape(*before, join.outer, shape[join.axis] // join.outer, *after)
+                 for p in parts]
+        whole = np.concatenate(split, axis=len(before) + 1).reshape(*before, -1, *after)
+    return np.asarray(whole if join.scale == 1 else whole * join.scale, parts[0].dtype)

@@ -74,6 +74,10 @@ LINES: list[tuple[str, Shapes, tuple[Relation, ...], dict[str, Attr], Relation |
     ("take", ((5, 3), ("n",)), (S, R), {"axis": 0, "wrap": False}, R),
     ("take", (("n", 3), (2,)), (R, S), {"axis": 0, "wrap": False}, "picks rows"),
     ("gather", (("n", 3), ("n", 1)), (R, R), {"axis": 1}, R),
+    ("put_slice", (("n", 3), (1, 3)), (R, S), {"starts": (0, 0), "steps": (1, 1)},
+     "writes to rows of the batch by their place"),
+    ("put_slice", (("n", 3), ("n", 1)), (R, R), {"starts": (0, 2), "steps": (1, 1)}, R),
+    ("put_slice", ((4, 3), (1, 3)), (S, S), {"starts": (1, 0), "steps": (1, 1)}, S),
     ("layer_norm", (("n", 3),), (R,), {"axis": 1, "eps": 1e-5}, R),
 ]
 

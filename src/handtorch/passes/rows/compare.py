@@ -22,6 +22,7 @@ from handtorch.passes.rows import (
     rnn,
 )
 from handtorch.passes.rows.at import RULES, At, Even
+from handtorch.passes.rows.counts import by_count
 from handtorch.passes.rows.relation import (
     Mixed,
     Relation,
@@ -48,6 +49,7 @@ class Findings:
     late: set[int] = field(default_factory=set)
     cuts: dict[int, int] = field(default_factory=dict)      # with their powers
     even: list[Even] = field(default_factory=list)
+    made: dict[int, Node] = field(default_factory=dict)
 
     def cut(self, value: Value) -> None:
         """This value is wanted as the large step has it."""
@@ -82,8 +84,8 @@ def compare(large: Graph, small: Graph, rows: int, few: int) -> Findings:
         found.known[state.before.id] = Same(0)
     for number, (one, other) in enumerate(zip(large.nodes, small.nodes, strict=True)):
         try:
-            _take(found, number, At(one, other, _known(found, one, other, ids), rows, few,
-                                    found.even))
+            at = At(one, other, _known(found, one, other, ids), rows, few, found.even)
+            _take(found, number, by_count(at, found.made))
         except Mixed as e:
             raise _refused(one, e.why, e.fix) from None
         ids |= {a.id: b.id for a, b in zip(one.outputs, other.outputs, strict=True)}
@@ -128,7 +130,7 @@ def _take(found: Findings, number: int, at: At) -> None:
     each = given if isinstance(given, tuple) else (given,) * len(at.large.outputs)
     for one, other, known in zip(at.large.outputs, at.small.outputs, each, strict=True):
         _fits(one, other, known, at)
-        found.known[other.id] = known
+        found.known[other.id], found.made[other.id] = known, at.small
 
 
 def _late(found: Findings, at: At, given: Whole) -> Whole:

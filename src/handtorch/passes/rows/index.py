@@ -50,9 +50,10 @@ def put(at: At) -> Relation:
         if base or not at.large.flag("add"):
             raise Mixed("rows of the batch are written over each other")
         return total(src.power)
-    rows = [r for r in (src, *base) if isinstance(r, Rows)]
+    if any(isinstance(b, Rows) and b.axis == axis for b in base):
+        raise Mixed("it writes to rows of the batch by an index")
     power = agreed(src.power, *(b.power for b in base))
-    if not rows:
+    if not any(isinstance(r, Rows) for r in (src, *base)):
         return Same(power)
     rank = len(at.large.inputs[0].shape)
     if isinstance(src, Rows):

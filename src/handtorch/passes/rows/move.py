@@ -144,9 +144,11 @@ def pad(at: At) -> Relation:
 @rule("put_slice", differs=("starts",))
 def put_slice(at: At) -> Relation:
     base, part = at.plain()
-    if not isinstance(base, Rows) or not isinstance(part, Rows):
+    if not isinstance(base, Rows) and not isinstance(part, Rows):
         _elsewhere_alike(at, -1)
-        return with_power(at.on_axis(), agreed(base.power, part.power))
+        return Same(agreed(base.power, part.power))
+    if not isinstance(base, Rows) or not isinstance(part, Rows):
+        raise Mixed("it writes to rows of the batch by their place")
     _elsewhere_alike(at, base.axis)
     if part.axis != base.axis or (part.inner != base.inner and not (part.free or base.free)):
         raise Mixed("rows of the batch meet other rows of it")

@@ -21,15 +21,13 @@ def _seen(at: At, index: int) -> Rows | None:
 def norm_stats(at: At) -> Relation:
     at.exact(0)
     rows = _seen(at, 0)
-    if rows is None:
-        return Same(0)
-    if rows.axis == 0:
+    if rows is not None and rows.axis == 0:
         raise Mixed("batch-norm takes mean and variance over all rows of the batch, and a part of "
                     "it has others", "nn.GroupNorm; layer.eval() before train_step, which keeps "
                     "its statistics as they are; or the whole batch without accumulate")
-    if rows.axis == 2 or len(at.inputs) > 1:
-        raise Mixed("running statistics of what depends on the number of rows")
-    return Rows(0, rows.outer, rows.inner)
+    if len(at.inputs) > 1 or (rows is not None and rows.axis == 2):
+        raise Mixed("running statistics would move on with each part of the batch")
+    return with_power(rows and Rows(0, rows.outer, rows.inner), 0)
 
 
 @rule("norm_grad_sums", differs=("split",))
