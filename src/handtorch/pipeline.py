@@ -51,14 +51,32 @@ def compile_graph(graph: Graph, spec: DeviceSpec) -> Program:
     """A proven Program for `spec`; the same graph, spec and tuned results give the same Program.
 
     Tuned results are those in `spec`, or else those kept for its device and driver."""
-    spec = with_tuned(spec)
     dump = _Dump(knobs.dump_folder())
+    return _finished(_prepared(graph, dump), with_tuned(spec), dump)
+
+
+def prepared(graph: Graph) -> Graph:
+    """A captured graph after all passes: what would be lowered, in the order in which it runs."""
+    return _prepared(graph, _Dump(None))
+
+
+def finished(graph: Graph, spec: DeviceSpec) -> Program:
+    """The proven Program of a graph that all passes have seen."""
+    check(graph, "all passes")
+    return _finished(graph, with_tuned(spec), _Dump(knobs.dump_folder()))
+
+
+def _prepared(graph: Graph, dump: _Dump) -> Graph:
     check(graph, "capture")
     dump("capture", graph_text(graph))
     for name, stage in PASSES:
         graph = stage(graph)
         check(graph, name)
         dump(name, graph_text(graph))
+    return graph
+
+
+def _finished(graph: Graph, spec: DeviceSpec, dump: _Dump) -> Program:
     lowered = lower_graph(graph, spec)
     dump("lower", "\n".join(map(step_text, lowered.steps)))
     plan = make_plan(graph, lowered, largest_allocation_bytes=spec.largest_allocation_bytes)

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph, Node
+from handtorch.graph.parts import update_part
 from handtorch.graph.step import Step
 from handtorch.graph.text import graph_text, step_text
 from handtorch.kernels.render import render
@@ -34,6 +35,19 @@ class Program:
     @cached_property
     def hash(self) -> str:
         return hashlib.sha256(self.text().encode()).hexdigest()
+
+    @cached_property
+    def update_node(self) -> int:
+        """The first node of what runs once for many micro-batches, all of which stand last; the
+        number of nodes if there is no such part."""
+        first = len(self.graph.nodes) - len(once := update_part(self.graph))
+        assert once == frozenset(range(first, len(self.graph.nodes))), "the update is not last"
+        return first
+
+    @cached_property
+    def update_step(self) -> int:
+        """The first step of that part."""
+        return sum(s.node < self.update_node for s in self.steps)
 
     def node_of(self, step: Step) -> Node:
         return self.graph.nodes[step.node]

@@ -8,16 +8,22 @@ from typing import Any
 
 import numpy as np
 
+from handtorch.api.budget import Fitted, as_bytes
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
 from handtorch.api.keep import Inferring, Kept, beside, no_inference
+from handtorch.api.parts import in_parts
 from handtorch.api.step import TrainStep
+from handtorch.api.within import Capture, captured_within
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import Graph
 from handtorch.graph.ops.random import seed_words
+from handtorch.passes.accumulate import MicroBatched
 from handtorch.pipeline import compile_graph
+from handtorch.program import Program
 from handtorch.runtime.choose import open_executor
 from handtorch.runtime.device import Executor
+from handtorch.runtime.micro import MicroSession
 from handtorch.runtime.session import Session
 
 
@@ -25,7 +31,8 @@ from handtorch.runtime.session import Session
 def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
                models: Sequence[Any] | None = None, optimizers: Sequence[Any] = (),
                example: Sequence[Any], device: str | None = None, seed: int = 0,
-               check_finite: bool = True) -> TrainStep:
+               check_finite: bool = True, accumulate: int = 1,
+               memory: str | int | None = None) -> TrainStep:
     """Capture, compile and load one training step, in one of two forms.
 
     `train_step(model, loss_fn, optimizer, example=(x, y))`: the usual step on
@@ -37,29 +44,57 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     keep their values: training happens on the device's copy until `sync_to`, in the mode (train or
     eval) they have now. The same `seed` gives the same random numbers on every device.
 
+    With `accumulate=k` each batch is run in k parts of equal size whose gradients are added up on
+    the device, and weights are updated once: the memory of a small batch, the step of a large one.
+    Where that would not be the same step but for rounding (batch-norm, say) it is refused. Random
+    numbers, those of dropout too, are others than without. The example is a whole batch.
+
+    With `memory="2GiB"` (or a number of bytes) the step holds no more than that on the device,
+    arena and staging: values are made again where keeping them would exceed it. Results stay the
+    same bit for bit; `print(step)` tells what was traded and the predicted slow-down. Where that is
+    not enough the batch is run in the fewest micro-batches that fit, as with `accumulate`.
+
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
     from handtorch.capture.step import capture_train_step, capture_user_step
     words = np.array(seed_words(seed), "u4")
     executor = opened(device)
-    infer: Inferring = no_inference
     if models is None:
         if loss_fn is None or optimizer is None or optimizers:
             raise BadInput("train_step without a loss, an optimizer or models",
                            fix="train_step(model, loss_fn, optimizer, example=(x, y)), or "
                                "train_step(fn, models=[...], optimizers=[...], example=(...))")
-        captured = capture_train_step(model, loss_fn, optimizer, example)
-        # Made when asked for: most steps never are, and a capture takes its time.
-        infer = partial(_inferring, captured.graph, model, list(example)[:-1])
+        capture = partial(capture_train_step, model, loss_fn, optimizer)
     else:
         if loss_fn is not None or optimizer is not None or not callable(model):
             raise BadInput("train_step with models and a loss or an optimizer",
                            fix="train_step(fn, models=[...], optimizers=[...], example=(...)); "
                                "the loss is computed in fn")
-        captured = capture_user_step(model, listed(models), listed(optimizers), example)
-    program = compile_graph(captured.graph, executor.spec)
-    return TrainStep(Session(executor, program, {**captured.states, "rng": words}), captured,
-                     check_finite=check_finite, infer=infer)
+        capture = partial(capture_user_step, model, listed(models), listed(optimizers))
+    captured, program, made, fitted = _compiled(capture, example, accumulate, memory, executor)
+    states = {**captured.states, "rng": words}
+    session = (Session(executor, program, states) if made is None else
+               MicroSession(executor, program, states, made))
+    # Made when asked for: most steps never are, and a capture takes its time.
+    infer: Inferring = no_inference if models is not None else partial(
+        _inferring, captured.graph, model, list(example)[:-1])
+    return TrainStep(session, captured, check_finite=check_finite, infer=infer, made=made,
+                     fitted=fitted)
+
+
+def _compiled(capture: Capture, example: Sequence[Any], accumulate: int,
+              memory: str | int | None, executor: Executor
+              ) -> tuple[Any, Program, MicroBatched | None, Fitted | None]:
+    """What was captured of a whole batch and the program that runs it, in parts if it must be."""
+    if memory is not None:
+        captured, made, fitted = captured_within(capture, example, accumulate, as_bytes(memory),
+                                                 executor)
+        return captured, fitted.program, made, fitted
+    if accumulate != 1:
+        captured, parts = in_parts(capture, example, accumulate)
+        return captured, compile_graph(parts.graph, executor.spec), parts, None
+    captured = capture(example)
+    return captured, compile_graph(captured.graph, executor.spec), None, None
 
 
 @tells_the_callers_line

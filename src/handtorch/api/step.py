@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from handtorch.api.budget import Fitted
 from handtorch.api.checkpoint import saving, state_for, write_checkpoint
 from handtorch.api.given import as_given, listed
 from handtorch.api.inference import Inference
@@ -22,6 +23,7 @@ from handtorch.api.state import STEPS, checked_state, read_state, write_states
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import ROLES
 from handtorch.graph.ops.random import seed_words
+from handtorch.passes.accumulate import MicroBatched
 from handtorch.pipeline import compile_graph
 from handtorch.program import Program
 from handtorch.runtime.describe import describe, explain
@@ -38,9 +40,10 @@ class TrainStep:
     Calling it queues a step and returns at once; at most a few steps are ever under way."""
 
     def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
-                 infer: Inferring = no_inference, steps: int = 0) -> None:
-        self._session, self._captured = session, captured
-        self._infer, self._steps_before = infer, steps
+                 infer: Inferring = no_inference, steps: int = 0,
+                 made: MicroBatched | None = None, fitted: Fitted | None = None) -> None:
+        self._session, self._captured, self._made = session, captured, made
+        self._infer, self._steps_before, self.fitted = infer, steps, fitted
         self._watch = Watch(session) if check_finite else None
         self._groups = [FollowedGroup(f) for f in captured.follows]
         self._gate = Gate()
@@ -60,7 +63,7 @@ class TrainStep:
     @property
     def steps(self) -> int:
         """How many steps have been trained, those before it was saved and loaded included."""
-        return self._steps_before + int(self._session.resident.counters.steps)
+        return self._steps_before + self._session.steps
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -89,7 +92,7 @@ class TrainStep:
         """Train on one batch. A learning rate changed in the torch optimizer counts from here."""
         if named:
             raise BadInput(f"inputs by name: {', '.join(named)}", why="they go by their place",
-                           fix=f"step({', '.join(p.name for p in self.program.graph.inputs)})")
+                           fix=f"step({', '.join(p.name for p in self._session.graph.inputs)})")
         if self._gate.attended:
             self._gate.passing(self._session.resident.finish)
         for group in self._groups:
@@ -101,8 +104,12 @@ class TrainStep:
     def stage(self) -> tuple[Array, ...]:
         """The inputs of the next call as arrays where the device will read them: fill them and
         give them to the call, and nothing is copied. After it they are not to be touched."""
-        staged: tuple[Array, ...] = self._session.resident.stage()
-        return staged
+        if self._made is not None:
+            raise BadInput("stage() of a step that accumulates",
+                           why=f"a batch goes to the device in {self._made.parts} parts, each to a "
+                               "place of its own",
+                           fix="the batch as arrays; step.epoch(...) works")
+        return self._session.stage()
 
     @tells_the_callers_line
     def epoch(self, *arrays: Any, seed: int | None = None, start: int = 0) -> Iterator[Any]:
@@ -115,7 +122,8 @@ class TrainStep:
 
         `start` batches are left out at the beginning, which were done before an interruption: the
         rest comes in the same order."""
-        return Epoch(self.program.graph, arrays, seed, start, step=self, stage=self.stage)
+        return Epoch(self._session.graph, arrays, seed, start, step=self,
+                     stage=self._session.stage)
 
     def _handles(self, ticket: Ticket) -> Losses:
         outputs, step = self._captured.outputs, self.steps
@@ -165,6 +173,12 @@ class TrainStep:
         """`path` holds all of `state_dict()`, and `notes` of your own, in the safetensors format.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
+        if self._made is not None:
+            raise BadInput("save() of a step that accumulates",
+                           why="a file holds a step of whole batches, and this one is made of "
+                               f"{self._made.parts} parts",
+                           fix="save_checkpoint, which a step made alike loads; or save a step "
+                               "made without accumulate")
         write_checkpoint(Path(path), self._captured, self.state_dict(), notes or {})
 
     @tells_the_callers_line
@@ -224,6 +238,12 @@ class TrainStep:
         the step knows it; `ht.load` goes on from there on any device, without torch.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
+        if self._made is not None:
+            raise BadInput("save() of a step that accumulates",
+                           why="a file holds a step of whole batches, and this one is made of "
+                               f"{self._made.parts} parts",
+                           fix="save_checkpoint, which a step made alike loads; or save a step "
+                               "made without accumulate")
         held = self._session.read([s.name for s in self.program.graph.states])
         rates = dict(zip(_names(self.program)["hyper"], self.rates, strict=True))
         held |= {name: np.array([rate], "f4") for name, rate in rates.items()}
@@ -257,7 +277,14 @@ class TrainStep:
         self._session.close()
 
     def __repr__(self) -> str:
-        return describe(self.program, self._session.executor.spec)
+        told = describe(self.program, self._session.executor.spec)
+        if self.fitted is not None:
+            told = f"{told}\n{self.fitted.text()}"
+        if self._made is None:
+            return told
+        parts, rows = self._made.parts, self._made.rows
+        return (f"{parts} micro-batches of {rows // parts} rows and one update a step; of each "
+                f"micro-batch:\n{told}")
 
 
 def _names(program: Program) -> dict[str, list[str]]:

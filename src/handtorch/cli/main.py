@@ -26,6 +26,7 @@ from handtorch.errors import BadInput, HandTorchError
 COMMANDS = {
     "devices": "handtorch.cli.devices",
     "infer": "handtorch.cli.infer",
+    "plan": "handtorch.cli.plan",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",
     "tune": "handtorch.cli.tune",

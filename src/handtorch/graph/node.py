@@ -17,8 +17,9 @@ from handtorch.dtypes import dtype
 Attr = int | float | str | bool | tuple["Attr", ...]
 Shape = tuple[int, ...]
 
-ROLES = ("parameter", "buffer", "optimizer", "hyper", "rng", "constant")
-PHASES = ("forward", "backward", "optimizer")
+# An accumulator is zero between steps: what micro-batches add up in it, the update clears.
+ROLES = ("parameter", "buffer", "optimizer", "hyper", "rng", "constant", "accumulator")
+PHASES = ("forward", "backward", "recompute", "optimizer")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from math import log
 from handtorch.graph.node import Node
 from handtorch.graph.step import Alias, Lowered
 from handtorch.kernels import simple
+from handtorch.kernels.move import fill_step
 from handtorch.kernels.optimizers import ADAGRAD, ADAM, RMSPROP, TICK, access_for, group_for
 from handtorch.kernels.spec import Defines, Kernel, Sizes
 from handtorch.lower.registry import Target, lowers
@@ -64,3 +65,9 @@ def rmsprop(node: Node, target: Target) -> Lowered:
 @lowers("adagrad")
 def adagrad(node: Node, target: Target) -> Lowered:
     return _update(ADAGRAD, node, target, {"EPS": node.number("eps")}, {})
+
+
+@lowers("clear")
+def clear(node: Node, target: Target) -> Lowered:
+    (old,), (new,) = node.inputs, node.outputs
+    return Lowered((fill_step(new, 0.0, node=target.node),), (Alias(new, old),))

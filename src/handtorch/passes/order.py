@@ -10,18 +10,21 @@ from dataclasses import replace
 
 from handtorch.graph.node import Graph, Node
 from handtorch.graph.opset import OPS
+from handtorch.graph.parts import update_part
 
 
 def order(graph: Graph) -> Graph:
     """Afterwards every in-place node stands right after the last node it has to wait for; all
-    others keep their order."""
+    others keep their order. What runs once for many micro-batches stands behind all else."""
     needs = _needs(graph)
     needed_by: dict[int, list[int]] = {}
     left = [len(n) for n in needs]
     for index, before in enumerate(needs):
         for other in before:
             needed_by.setdefault(other, []).append(index)
-    first = [not _overwritten(n) for n in graph.nodes]        # False sorts first: updates
+    once = update_part(graph)
+    first = [(i in once, not _overwritten(n))                 # False sorts first: updates
+             for i, n in enumerate(graph.nodes)]
     ready = [(first[i], i) for i, count in enumerate(left) if not count]
     heapq.heapify(ready)
     placed: list[Node] = []

@@ -36,4 +36,4 @@ def _fused(product: Node, update: Node) -> Node:
     weight, _, rate, *moments = update.inputs
     return Node("matmul_sgd", (weight, *product.inputs, rate, *moments), update.outputs,
                 {**product.attrs, **update.attrs}, where=product.where, layer=product.layer,
-                phase="optimizer")
+                phase=update.phase)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from handtorch.errors import BadInput
 from handtorch.graph.device_spec import DeviceSpec
+from handtorch.graph.parts import ACCUMULATOR
 from handtorch.program import Program
 
 _SHOWN = 8
@@ -17,11 +18,17 @@ def describe(program: Program, spec: DeviceSpec) -> str:
              f"{program.bytes_crossing():,} bytes cross a step: "
              + ", ".join(f"{p.name} {p.value.nbytes:,}" for p in ports),
              f"{plan.peak_bytes:,} bytes of arena at the peak, floor {plan.floor_bytes:,}, "
-             f"of which {plan.lasting_bytes:,} last between steps"]
+             f"of which {plan.lasting_bytes:,} last between steps{_sums(program)}"]
     if program.steps and plan.alive_at_peak:
         lines += [f"alive at the peak, launch {plan.peak_step} "
                   f"({program.steps[plan.peak_step].kernel}):", *_alive(program)]
     return "\n".join(lines)
+
+
+def _sums(program: Program) -> str:
+    """What micro-batches add to memory: a second set of gradients, if you like."""
+    held = sum(s.before.nbytes for s in program.graph.states if s.role == ACCUMULATOR)
+    return f", of which {held:,} add up gradients" if held else ""
 
 
 def _alive(program: Program) -> list[str]:

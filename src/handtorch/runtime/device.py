@@ -58,8 +58,10 @@ class Resident(Protocol):
     def stage(self) -> tuple[Array, ...]:
         """The next step's inputs, to be filled by the caller and given to `submit`."""
 
-    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> Ticket:
-        """Run one step on `batch`; returns as soon as everything is queued."""
+    def submit(self, batch: Sequence[Array], *, timed: bool = False, update: bool = True
+               ) -> Ticket:
+        """Run one step on `batch`; returns as soon as everything is queued. Without `update` only
+        what runs for each micro-batch: see `Program.update_node`."""
 
     def read_state(self, name: str) -> Array:
         """A copy, with its axes as torch has them."""

@@ -58,17 +58,18 @@ class HostResident:
         return tuple(np.zeros(p.value.shape, dtype(p.value.dtype).numpy)
                      for p in self.program.graph.inputs)
 
-    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> HostTicket:
+    def submit(self, batch: Sequence[Array], *, timed: bool = False, update: bool = True
+               ) -> HostTicket:
         self._needs_open()
-        graph = self.program.graph
+        graph, program = self.program.graph, self.program
         for port, data in zip(graph.inputs, batch, strict=True):
             np.copyto(self._view(port.value), data, casting="same_kind")
             self.counters.bytes_in += port.value.nbytes
         if self._compute:
-            for node in graph.nodes:
+            for node in graph.nodes if update else graph.nodes[:program.update_node]:
                 self._run(node)
         self.counters.steps += 1
-        self.counters.launches += len(self.program.steps)
+        self.counters.launches += len(program.steps) if update else program.update_step
         self.counters.bytes_out += sum(p.value.nbytes for p in graph.outputs)
         return HostTicket(tuple(self._view(p.value).copy() for p in graph.outputs))
 

@@ -29,16 +29,33 @@ class Session:
         self._limits = index_limits(program.graph)
         self.resident = executor.load(program, states)
 
+    @property
+    def graph(self) -> Graph:
+        """The step as its caller sees it: with the inputs of a whole batch."""
+        return self.program.graph
+
+    @property
+    def steps(self) -> int:
+        """How many have been submitted."""
+        return self.resident.counters.steps
+
     def run(self, batch: Sequence[Any], *, timed: bool = False) -> Ticket:
         """Check the batch and submit one step; returns before it is done."""
-        ports = self.program.graph.inputs
+        return self.resident.submit(self.checked(batch), timed=timed)
+
+    def stage(self) -> tuple[Array, ...]:
+        """Arrays for the inputs of the next step, to be filled."""
+        return self.resident.stage()
+
+    def checked(self, batch: Sequence[Any]) -> list[Array]:
+        """The batch as arrays that the step takes."""
+        ports = self.graph.inputs
         if len(batch) != len(ports):
             raise BadInput(f"the step takes {len(ports)} inputs", why=f"{len(batch)} were given",
                            fix=", ".join(f"{p.name} as {_kind(p)}" for p in ports)
                                + "; a batch that is a tuple as step(*batch)")
-        arrays = [as_array(p, x, limits)
-                  for p, x, limits in zip(ports, batch, self._limits, strict=True)]
-        return self.resident.submit(arrays, timed=timed)
+        return [as_array(p, x, limits)
+                for p, x, limits in zip(ports, batch, self._limits, strict=True)]
 
     def read(self, names: Sequence[str]) -> dict[str, Array]:
         return {n: self.resident.read_state(n) for n in names}

@@ -6,7 +6,7 @@ The coefficients are the learning rate f32[1] for `sgd`, what `tick` gives for t
 from __future__ import annotations
 
 from handtorch.graph.node import Node
-from handtorch.graph.ops.op import Op, Types, per_element
+from handtorch.graph.ops.op import Op, Types, like, no_flops, per_element
 
 COEFFICIENTS = 3
 
@@ -31,4 +31,6 @@ OPS = (
     # Moments: mean of squares[, mean if `centered`][, momentum].
     Op("rmsprop", _updated, per_element(9), in_place=_IN_PLACE),
     Op("adagrad", _updated, per_element(7), in_place=_IN_PLACE),          # moments: sum of squares
+    # (old) -> zeros in its place: an accumulator after the update that has read it.
+    Op("clear", like(0), no_flops, in_place=((0, 0),)),
 )

@@ -52,6 +52,8 @@ class OpenCLResident:
         compiled = compile_steps(on, program.steps, plan)
         with on.asking("preparing the kernels"):
             self._calls = self._preset(compiled)
+        end = program.update_step
+        self._partial = [(k[:end], g[:end], n[:end]) for k, g, n in self._calls]
         self._queue = on.queue
         self._in_bytes = sum(p.value.nbytes for p in program.graph.inputs)
         self._out_bytes = sum(p.value.nbytes for p in program.graph.outputs)
@@ -93,7 +95,8 @@ class OpenCLResident:
         self._lent += (views := tuple(slot.view(value, at) for value, at in self._inputs))
         return views
 
-    def submit(self, batch: Sequence[Array], *, timed: bool = False) -> SlotTicket:
+    def submit(self, batch: Sequence[Array], *, timed: bool = False, update: bool = True
+               ) -> SlotTicket:
         """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""
         self._needs_open()
         counters, turn = self.counters, self.counters.steps % RING
@@ -103,7 +106,7 @@ class OpenCLResident:
             copy_ns = self._copy(slot, batch)
             queue = self._switch(self._on.timed_queue if timed else self._on.queue)
             moves = slot.unmap(queue)
-            events = self._replay(queue, self._calls[turn])
+            events = self._replay(queue, (self._calls if update else self._partial)[turn])
             moves += slot.map(queue)
             queue.flush()
         except self._cl.Error as e:
@@ -189,6 +192,7 @@ class OpenCLResident:
         with self._on.asking("a step"):
             self._queue.finish()
         self._calls.clear()
+        self._partial.clear()
         for slot in self._slots:
             slot.close(self._queue)
         for bank in self._banks:

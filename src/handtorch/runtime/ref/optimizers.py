@@ -93,3 +93,8 @@ def _adagrad(node: Node, w: Array, g: Array, c: Array, total: Array) -> tuple[Ar
     d = _direction(node, w, g)
     total = total + d * d
     return w - c[0] * (d / (np.sqrt(total) + w.dtype.type(node.number("eps")))), total
+
+
+@reference("clear")
+def _clear(node: Node, old: Array) -> Array:
+    return np.zeros_like(old)

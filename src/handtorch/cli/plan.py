@@ -1,0 +1,153 @@
+"""`handtorch plan MODEL`: memory of a training step, what a budget costs, the largest batch."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
+from handtorch.errors import BadInput
+
+if TYPE_CHECKING:
+    from handtorch.api.budget import Fitted, Fitting
+    from handtorch.graph.device_spec import DeviceSpec
+    from handtorch.graph.node import Graph
+
+HELP = "Show the peak memory of a training step, what a budget costs, and the largest batch"
+EXAMPLE = "handtorch plan ResNet50 --batch 16 --memory 2GiB --device phone.txt"
+COMMON: tuple[str, ...] = ()
+_PARTS = (1.0, 0.75, 0.5)
+_MOST_ROWS = 1 << 20
+
+
+def add_args(parser: ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model of the zoo")
+    parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
+                        "named")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch (16)")
+    parser.add_argument("--memory", metavar="SIZE", help="a budget: 2GiB, 512MiB; what the device "
+                        "has if not named")
+    parser.add_argument("--device", metavar="SHEET|NAME", help="a file that describes a device "
+                        "(the text of clinfo, or JSON), which is not opened; or a device here")
+    parser.add_argument("--no-largest", action="store_true", help="do not look for the largest "
+                        "batch, which takes a few captures")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a budget as asked, and what was found; None where nothing fits."""
+
+    asked: str
+    found: Fitted | None
+
+
+def run(args: Namespace, out: TextIO) -> int:
+    """Exit 1 if a budget was named and the step does not fit into it."""
+    from handtorch.api.budget import Fitting, Sized, as_bytes
+
+    if args.batch < 1:
+        raise BadInput(f"--batch {args.batch}", why="a batch has one row or more")
+    spec, where = _device(args.device)
+    memory = as_bytes(args.memory) if args.memory else spec.global_bytes
+    sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
+    fitting = Fitting(_captured(args.model, args.form, args.batch), spec)
+    rows = _rows(fitting, memory if args.memory else None)
+    largest = None
+    if not args.no_largest:
+        sys.stderr.write("looking for the largest batch\n")
+        sized = Sized(lambda n: _captured(args.model, args.form, n), args.batch, _MOST_ROWS)
+        largest = sized.largest(memory, spec)
+    if args.json:
+        json.dump(_record(args, spec, fitting, rows, memory, largest), out, indent=2)
+        out.write("\n")
+    else:
+        out.write(_text(args, where, spec, fitting, rows, memory, largest))
+    return EXIT_NOT_DONE if args.memory and rows[-1].found is None else EXIT_OK
+
+
+def _device(named: str | None) -> tuple[DeviceSpec, str]:
+    """A sheet is read; anything else is the name of a device that is here."""
+    from handtorch.graph.device_spec import DeviceSpec
+    from handtorch.runtime.opencl.discover import choose
+
+    path = Path(named or "")
+    if not named or not path.is_file():
+        if named and (path.suffix or "/" in named):
+            raise BadInput(f"--device {named}", why="there is no such file",
+                           fix="the text of `clinfo` in a file, or the name of a device here")
+        return choose(named).spec, "here"
+    text = path.read_text()
+    if path.suffix == ".json":
+        try:
+            facts = json.loads(text)
+        except json.JSONDecodeError as e:
+            raise BadInput(f"--device {named}", why=f"not JSON: {e}") from e
+        return DeviceSpec.from_dict(facts), f"a sheet, {path.name}"
+    return DeviceSpec.from_clinfo(text), f"a sheet, {path.name}"
+
+
+def _captured(name: str, form: str, batch: int) -> Graph:
+    try:
+        from handtorch.zoo.registry import MODELS
+    except ImportError as e:
+        raise BadInput(f"plan {name}", why=f"the zoo needs torch ({e})",
+                       fix="pip install handtorch[torch]") from e
+    from handtorch.capture.step import capture_user_step
+
+    if name not in MODELS:
+        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
+                       fix="handtorch plan ResNet50")
+    entry = MODELS[name]
+    model, data = entry.make(form), entry.batch(batch, form)
+    made = entry.optimizers(model)
+    return capture_user_step(entry.step(model, made), [model], made, data).graph
+
+
+def _rows(fitting: Fitting, memory: int | None) -> list[Row]:
+    """At parts of what it holds without a budget, at its least, and at what was asked."""
+    from handtorch.api.budget import device_bytes
+
+    whole = device_bytes(fitting.whole.plan)
+    found = [Row(f"{100 * part:.0f} %", fitting.within(int(part * whole))) for part in _PARTS]
+    found.append(Row("least", fitting.least()))
+    if memory is not None:
+        found.append(Row(f"{memory:,} B", fitting.within(memory)))
+    return found
+
+
+def _text(args: Namespace, where: str, spec: DeviceSpec, fitting: Fitting, rows: list[Row],
+          memory: int, largest: int | None) -> str:
+    from handtorch.runtime.describe import describe
+
+    lines = [f"{args.model}{f' {args.form}' if args.form else ''}, batch {args.batch}, on "
+             f"{spec.name} ({where})", describe(fitting.whole, spec), "",
+             f"{'budget':>18} {'bytes held':>16} {'slow-down':>9}  made again instead of kept"]
+    for row in rows:
+        if row.found is None:
+            lines.append(f"{row.asked:>18} {'does not fit':>16}")
+            continue
+        again = ", ".join(f"{n} x {op}" for op, n, _ in row.found.again) or "nothing"
+        lines.append(f"{row.asked:>18} {row.found.held_bytes:>16,} {row.found.slow_down:>9.2f}  "
+                     f"{again}")
+    lines.append("bytes held are arena and staging; slow-downs are estimated from the device's "
+                 "sheet, not measured")
+    if largest is not None:
+        lines.append(f"largest batch within {memory:,} bytes: {largest or 'not even one row'}")
+    return "\n".join(lines) + "\n"
+
+
+def _record(args: Namespace, spec: DeviceSpec, fitting: Fitting, rows: list[Row], memory: int,
+            largest: int | None) -> dict[str, Any]:
+    plan = fitting.whole.plan
+    return {"model": args.model, "form": args.form, "batch": args.batch, "device": spec.name,
+            "peak_bytes": plan.peak_bytes, "floor_bytes": plan.floor_bytes,
+            "lasting_bytes": plan.lasting_bytes, "times": "estimated",
+            "budgets": [{"asked": r.asked, "held_bytes": r.found and r.found.held_bytes,
+                         "slow_down": r.found and r.found.slow_down,
+                         "again": {op: n for op, n, _ in r.found.again} if r.found else None}
+                        for r in rows],
+            "memory_bytes": memory, "largest_batch": largest}

@@ -1,0 +1,90 @@
+"""`handtorch plan`: figures of a small zoo model on sheets, without a device."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from handtorch.cli.main import EXIT_ERROR, EXIT_NOT_DONE, EXIT_OK, main
+from handtorch.graph.device_spec import GENERIC
+from handtorch.runtime.opencl import discover
+
+
+@pytest.fixture(autouse=True)
+def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sheet needs none; looking for one is a failure."""
+    def looked() -> None:
+        raise AssertionError("a device was looked for")
+    monkeypatch.setattr(discover, "_found", looked)
+
+
+@pytest.fixture
+def sheet(tmp_path: Path) -> str:
+    path = tmp_path / "phone.json"
+    path.write_text(json.dumps(replace(GENERIC, name="a phone").to_dict()))
+    return str(path)
+
+
+def call(*argv: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return main(["plan", *argv], out, err), out.getvalue(), err.getvalue()
+
+
+def test_json_has_the_figures(sheet: str) -> None:
+    code, out, _ = call("CharCNN", "--batch", "8", "--device", sheet, "--json")
+    told = json.loads(out)
+    assert code == EXIT_OK
+    assert told["device"] == "a phone" and told["times"] == "estimated"
+    assert told["floor_bytes"] <= told["peak_bytes"]
+    asked = [b["asked"] for b in told["budgets"]]
+    assert asked == ["100 %", "75 %", "50 %", "least"]
+    assert told["budgets"][0]["slow_down"] == 1.0
+    held = [b["held_bytes"] for b in told["budgets"] if b["held_bytes"]]
+    assert held == sorted(held, reverse=True)
+    assert told["memory_bytes"] == GENERIC.global_bytes
+    assert told["largest_batch"] > 8
+
+
+def test_the_table_names_who_is_alive_and_what_it_costs(sheet: str) -> None:
+    code, out, _ = call("CharCNN", "--batch", "8", "--device", sheet, "--no-largest")
+    lines = out.splitlines()
+    assert code == EXIT_OK
+    assert lines[0] == "CharCNN, batch 8, on a phone (a sheet, phone.json)"
+    assert any(line.startswith("alive at the peak") for line in lines)
+    assert lines[-1] == ("bytes held are arena and staging; slow-downs are estimated from the "
+                         "device's sheet, not measured")
+    assert not any("largest batch" in line for line in lines)
+
+
+def test_a_budget_that_does_not_fit_is_exit_1(sheet: str) -> None:
+    code, out, _ = call("Model1", "--batch", "4", "--device", sheet, "--memory", "1KiB")
+    assert code == EXIT_NOT_DONE
+    assert "           1,024 B     does not fit" in out
+    assert out.splitlines()[-1] == "largest batch within 1,024 bytes: not even one row"
+
+
+@pytest.mark.parametrize(("argv", "said"), [
+    (["Nothing"], "no model 'Nothing' in the zoo"),
+    (["CharCNN", "--batch", "0"], "--batch 0: a batch has one row or more"),
+    (["CharCNN", "--memory", "lots"], "memory='lots': a budget is a number of bytes"),
+    (["CharCNN", "--form", "huge"], "CharCNN in form 'huge': it has shakespeare")])
+def test_what_cannot_be_is_refused(sheet: str, argv: list[str], said: str) -> None:
+    code, _, err = call(*argv, "--device", sheet)
+    assert code == EXIT_ERROR and said in err
+
+
+def test_a_sheet_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    code, _, err = call("CharCNN", "--device", str(tmp_path / "none.txt"))
+    assert code == EXIT_ERROR and "there is no such file" in err
+
+
+def test_a_phone_by_its_clinfo(shared: Path) -> None:
+    path = shared / "data/clinfo/adreno650_clinfo.txt"
+    if not path.exists():
+        pytest.skip(f"no {path.name}")
+    code, out, _ = call("Model3", "--batch", "4", "--device", str(path), "--no-largest")
+    assert code == EXIT_OK and "Adreno" in out.splitlines()[0]
