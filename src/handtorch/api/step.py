@@ -173,12 +173,6 @@ class TrainStep:
         """`path` holds all of `state_dict()`, and `notes` of your own, in the safetensors format.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
-        if self._made is not None:
-            raise BadInput("save() of a step that accumulates",
-                           why="a file holds a step of whole batches, and this one is made of "
-                               f"{self._made.parts} parts",
-                           fix="save_checkpoint, which a step made alike loads; or save a step "
-                               "made without accumulate")
         write_checkpoint(Path(path), self._captured, self.state_dict(), notes or {})
 
     @tells_the_callers_line
