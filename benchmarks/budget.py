@@ -23,7 +23,7 @@ import torch
 
 import handtorch as ht
 from handtorch.api.budget import device_bytes
-from handtorch.baseline.fair import Plan, interleave
+from handtorch.baseline.fair import MOST_OTHERS, Plan, interleave, moment, share_of_others
 from handtorch.errors import HandTorchError
 from handtorch.zoo.registry import MODELS
 
@@ -65,20 +65,24 @@ def slow(name: str, batch: int, part: float, device: str | None, rounds: int) ->
             loss.numpy()
         return run
 
+    start = moment()
     times = interleave({"whole": work(whole), "fitted": work(fitted)},
                        Plan(rounds, block_s=1.0, runs=3 * rounds))
     ratios = sorted(f / w for f, w in zip(times["fitted"].seconds, times["whole"].seconds,
                                           strict=True))
     measured, predicted = ratios[len(ratios) // 2], fitted.fitted.slow_down
+    others = share_of_others(start)
+    noisy = others is not None and others > MOST_OTHERS
     used = sum(b.size for b in fitted.resident._banks)
     error = abs((predicted - 1) - (measured - 1)) / (measured - 1) if measured > 1 else float("nan")
+    judged = f" (NOT JUDGED: others used {others:.0%} of the cores)" if noisy else ""
     return (f"{name} batch {batch}: whole {device_bytes(whole.program.plan):,} B, budget "
             f"{budget:,}, predicted peak {fitted.fitted.held_bytes:,}; arena planned "
             f"{fitted.program.plan.peak_bytes:,}, allocated {used:,}; step "
             f"{times['whole'].median_s:.3f} s, budgeted {times['fitted'].median_s:.3f} s; "
             f"slow-down measured {measured:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f}), predicted "
-            f"{predicted:.3f}, off by {100 * error:.0f} % of the slow-down; made in {making_s:.1f} "
-            f"s\n{fitted.fitted.text()}")
+            f"{predicted:.3f}, off by {100 * error:.0f} % of the slow-down{judged}; made in "
+            f"{making_s:.1f} s\n{fitted.fitted.text()}")
 
 
 def limited_ours(name: str, device: str | None) -> str:
