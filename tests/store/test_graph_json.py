@@ -27,7 +27,7 @@ from handtorch.store.suspect import Suspect, parsed
 from handtorch.zoo.digits import digits_training
 from handtorch.zoo.registry import MODELS
 
-PASSES_ONLY = {"assign", "cross_entropy", "matmul_sgd", "pointwise"}
+PASSES_ONLY = {"assign", "clear", "cross_entropy", "matmul_sgd", "pointwise"}
 
 
 def digits() -> Graph:

@@ -150,9 +150,9 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "") -> Iterator[Ca
         size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": each,
                 "ITEMS": len(summed)}
         blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
-        yield one_case(f"cross_entropy {name}{width} {each}", CROSS_ENTROPY, [x, target, *blank],
-                       size, {2: summed, 3: dx})
-        yield one_case(f"cross_entropy mean {name}{width} {each}", CROSS_ENTROPY,
+        yield one_case(f"cross_entropy {name}{rows}x{width} {each}", CROSS_ENTROPY,
+                       [x, target, *blank], size, {2: summed, 3: dx})
+        yield one_case(f"cross_entropy mean {name}{rows}x{width} {each}", CROSS_ENTROPY,
                        [x, target, np.full(1, 4, "f4"), *blank], size,
                        {3: summed, 4: dx / 4}, MEAN=1)
     if rows < 16:                                        # the other kernel is never given so few
@@ -160,9 +160,9 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "") -> Iterator[Ca
     summed = np.add.reduceat(losses, range(0, rows, 32))
     size = {"ROWS": rows, "IGNORE": -100, "EACH": 32, "ITEMS": len(summed)}
     blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
-    yield one_case(f"cross_entropy narrow {name}{width}", CROSS_ENTROPY_NARROW,
+    yield one_case(f"cross_entropy narrow {name}{rows}x{width}", CROSS_ENTROPY_NARROW,
                    [x, target, *blank], size, {2: summed, 3: dx}, COLUMNS=width)
-    yield one_case(f"cross_entropy narrow mean {name}{width}", CROSS_ENTROPY_NARROW,
+    yield one_case(f"cross_entropy narrow mean {name}{rows}x{width}", CROSS_ENTROPY_NARROW,
                    [x, target, np.full(1, 4, "f4"), *blank], size, {3: summed, 4: dx / 4},
                    COLUMNS=width, MEAN=1)
 

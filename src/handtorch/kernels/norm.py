@@ -201,18 +201,18 @@ def _layer_norm_cases(rng: np.random.Generator, rows: int, columns: int) -> Iter
     sizes = {"ROWS": rows, "COLUMNS": columns, "EPS": 0.1}
     for affine, want in enumerate((h, h * w, h * w + b)):
         given = [x, *(w, b)[:affine], g, *flat]
-        yield one_case(f"layer_norm {columns} {affine}", LAYER_NORM, given, sizes,
+        yield one_case(f"layer_norm {rows}x{columns} {affine}", LAYER_NORM, given, sizes,
                        {len(given) - 3: want, len(given) - 2: flat[0], len(given) - 1: flat[1]},
                        AFFINE=affine)
     for weighted in (0, 1):
         u = g * w if weighted else g.astype("f8")
         want = scale * (u - u.mean(1, keepdims=True) - h * (u * h).mean(1, keepdims=True))
         given = [g, x, *flat, *[w] * weighted, g]
-        yield one_case(f"layer_norm_grad {columns} {weighted}", LAYER_NORM_GRAD, given, sizes,
-                       {len(given) - 1: want}, WEIGHTED=weighted)
+        yield one_case(f"layer_norm_grad {rows}x{columns} {weighted}", LAYER_NORM_GRAD, given,
+                       sizes, {len(given) - 1: want}, WEIGHTED=weighted)
     chunks = Chunks.of(rows, columns, 1, GENERIC)
     v = [Value(0, x.shape), Value(1, x.shape), Value(2, (rows,)), Value(3, (rows,))]
     out = [Value(4, w.shape), Value(5, w.shape)]
     steps = grad_sum_steps(chunks, v, Value(6, (chunks.count, 2, columns)), out, by_row=True)
-    yield Case(f"layer_norm_grad affine {columns}", tuple(steps),
+    yield Case(f"layer_norm_grad affine {rows}x{columns}", tuple(steps),
                {0: g, 1: x, 2: flat[0], 3: flat[1]}, {4: (g * h).sum(0), 5: g.astype("f8").sum(0)})

@@ -63,6 +63,7 @@ def _tick(beta1: float, beta2: float, decay: float, lr_decay: float) -> Any:
 
 
 CASES = [
+    ("clear", [np.where(W > 1, np.nan, W)], {}, lambda w: torch.zeros_like(torch.from_numpy(W))),
     _tick(0.9, 0.999, 0.1, 0.0), _tick(0.0, 0.0, 0.0, 0.2),
     _adam(False, False, True), _adam(True, False, False), _adam(True, True, False),
     _rmsprop(False, 0.0), _rmsprop(True, 0.0), _rmsprop(False, 0.7), _rmsprop(True, 0.7),
