@@ -135,8 +135,8 @@ def test_a_weight_gradient_in_chunks_is_the_same_twice(opencl_device: Any) -> No
 
 
 def test_layers_of_one_kind_share_kernels() -> None:
-    """Sizes are arguments: other heights, channels and strides need no other kernel, but for maps so
-    small that many taps look beside them."""
+    """Sizes are arguments: other heights, channels and strides need no other kernel, but for maps
+    so small that many taps look beside them."""
     layers = [torch.nn.Conv2d(64, 64, k, 1 + i % 2, k // 2, bias=False)
               for i, k in enumerate((3, 1, 3, 2))]
     captured = capture_inference(torch.nn.Sequential(*layers), [torch.randn(16, 64, 128, 128)])
