@@ -52,11 +52,11 @@ void cross_entropy_narrow(__global const float *x, const uint x_at, __global con
         }
         if (all(small)) {
             EACH_ROW(16, ROW)
-            const float16 sum = PAIR_SUMS16(
-                PAIR_SUMS16(PAIR_SUMS16(PAIR_SUMS16(v0, v1), PAIR_SUMS16(v2, v3)),
-                            PAIR_SUMS16(PAIR_SUMS16(v4, v5), PAIR_SUMS16(v6, v7))),
-                PAIR_SUMS16(PAIR_SUMS16(PAIR_SUMS16(v8, v9), PAIR_SUMS16(v10, v11)),
-                            PAIR_SUMS16(PAIR_SUMS16(v12, v13), PAIR_SUMS16(v14, v15))));
+            const float16 sum = pair_sums16(
+                pair_sums16(pair_sums16(pair_sums16(v0, v1), pair_sums16(v2, v3)),
+                            pair_sums16(pair_sums16(v4, v5), pair_sums16(v6, v7))),
+                pair_sums16(pair_sums16(pair_sums16(v8, v9), pair_sums16(v10, v11)),
+                            pair_sums16(pair_sums16(v12, v13), pair_sums16(v14, v15))));
             vstore16(sum, 0, sums);
             for (int r = 0; r < 16; r++) {
                 const bool known = t[r] >= 0 && t[r] < COLUMNS;

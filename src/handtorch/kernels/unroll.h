@@ -68,12 +68,12 @@
     ht_p = ht_p * ht_f + 1.0f; \
     y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) & ~(ht_x < -87.0f)); \
 } while (0)
-// PAIR_SUMS16(A, B): the sums of neighbouring lanes, first A's, then B's. Four rounds of it make 16
-// vectors' sums one vector, in order.
-#define HT_EVERY16(A, B, i0, i1, i2, i3, i4, i5, i6, i7) \
-    ((float16)((A).s##i0, (A).s##i1, (A).s##i2, (A).s##i3, (A).s##i4, (A).s##i5, (A).s##i6, \
-               (A).s##i7, (B).s##i0, (B).s##i1, (B).s##i2, (B).s##i3, (B).s##i4, (B).s##i5, \
-               (B).s##i6, (B).s##i7))
-#define PAIR_SUMS16(A, B) (HT_EVERY16(A, B, 0, 2, 4, 6, 8, a, c, e) + \
-                           HT_EVERY16(A, B, 1, 3, 5, 7, 9, b, d, f))
+// pair_sums16(a, b): the sums of neighbouring lanes, first a's, then b's. Four rounds of it make 16
+// vectors' sums one vector, in order. A function: as a macro, four rounds would be a megabyte of text.
+static inline float16 pair_sums16(const float16 a, const float16 b) {
+    return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se,
+                     b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se) +
+           (float16)(a.s1, a.s3, a.s5, a.s7, a.s9, a.sb, a.sd, a.sf,
+                     b.s1, b.s3, b.s5, b.s7, b.s9, b.sb, b.sd, b.sf);
+}
 #endif
