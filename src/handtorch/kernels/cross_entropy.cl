@@ -4,19 +4,30 @@
 // the losses of an item's EACH rows.
 // A row whose target is IGNORE counts as zero; a target outside the classes gives NaN, so that
 // it cannot pass unnoticed. The exponentials are computed once and wait in dx for their sum.
+// What is taken off a row first cancels out. Its largest number is safe, but finding it is a pass of its
+// own; so the one of an earlier row is tried first, and the sum tells whether that was near enough.
 // A row goes in vectors from the first multiple of 16 on, counted from the start of x: there no load or
-// store lies across two cache lines. What comes before and after is a vector each, not quite full.
-// Item = EACH rows. Aliasing: dx may be x. Local memory: none. WG: 1.
+// store lies across two cache lines. Its first and last 16 numbers are a vector each, of which the sum
+// takes what the others leave. Rows of fewer than 16 go one by one.
+// Item = EACH rows. Aliasing: none. Local memory: none. WG: 1.
 #ifndef MEAN
 #define MEAN 0
 #endif
-// Fewer than 16 numbers as a vector, and back: lanes beyond them are as good as absent.
-#define LOAD_SOME(v, from, count) \
-    for (int l = 0; l < 16; l++) lanes[l] = l < (count) ? (from)[l] : -INFINITY; \
-    v = vload16(0, lanes)
-#define STORE_SOME(v, to, count) \
-    vstore16(v, 0, lanes); \
-    for (int l = 0; l < (count); l++) (to)[l] = lanes[l]
+#define MOST 80.0f
+#define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#define ONLY(condition, v) as_float16(as_int16(v) & (condition))
+// As EXP16, but e to MOST for anything above it, and for NaN.
+#define EXPONENTIAL(y, from) v = vload16(0, from) - top; EXP16(y, v < MOST ? v : MOST)
+#define ALL_EXPONENTIALS \
+    EXPONENTIAL(begin, p); \
+    EXPONENTIAL(end, p + COLUMNS - 16); \
+    sums = ONLY(LANES < head, begin) + ONLY(LANES >= 16 - rest, end); \
+    for (int c = head; c < whole; c += 16) { \
+        EXPONENTIAL(y, p + c); \
+        vstore16(y, 0, q + c); \
+        sums += y; \
+    } \
+    sum = LANE_SUM16(sums)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void cross_entropy(__global const float *x, const uint x_at, __global const int *target,
                    const uint target_at,
@@ -27,7 +38,7 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
                    const int ROWS, const int COLUMNS, const int IGNORE, const int EACH) {
     const size_t k = get_global_id(0), rows = ROWS, columns = COLUMNS, each = EACH;
     const size_t last = min(k * each + each, rows);
-    float lanes[16], total = 0.0f;
+    float total = 0.0f, top = 0.0f;
 #if MEAN
     const float part = 1.0f / n[n_at];
 #else
@@ -41,46 +52,32 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
             for (int c = 0; c < COLUMNS; c++) q[c] = 0.0f;
             continue;
         }
-        const int head = min((int)(-(row * columns) & 15), COLUMNS);
-        const int whole = head + (COLUMNS - head) / 16 * 16, rest = COLUMNS - whole;
-        float16 begin = -INFINITY, end = -INFINITY;
-        if (head) {
-            LOAD_SOME(begin, p, head);
-        }
-        if (rest) {
-            LOAD_SOME(end, p + whole, rest);
-        }
-        float16 tops = fmax(begin, end), more = -INFINITY;
-        int c = head;
-        for (; c + 32 <= whole; c += 32) {
-            tops = fmax(tops, vload16(0, p + c));
-            more = fmax(more, vload16(0, p + c + 16));
-        }
-        if (c < whole) tops = fmax(tops, vload16(0, p + c));
-        tops = fmax(tops, more);
-        const float top = LANE_MAX16(tops);
         const bool known = t >= 0 && t < COLUMNS;
-        const float picked = known ? p[t] : NAN;     // read before dx may overwrite it
-        float16 sums = 0.0f, e;
-        for (c = head; c < whole; c += 16) {
-            EXP16(e, vload16(0, p + c) - top);
-            vstore16(e, 0, q + c);
-            sums += e;
+        const int head = COLUMNS < 16 ? COLUMNS : (int)(-(row * columns) & 15);
+        const int whole = head + (COLUMNS - head) / 16 * 16, rest = COLUMNS - whole;
+        float16 begin, end, sums, v, y;
+        float sum = 0.0f;
+        if (COLUMNS >= 16) {
+            ALL_EXPONENTIALS;
         }
-        EXP16(begin, begin - top);
-        EXP16(end, end - top);
-        sums += begin + end;
-        const float sum = LANE_SUM16(sums);
-        total += log(sum) - (picked - top);          // top may be large
-        const float share = (known ? part : NAN) / sum;
-        for (c = head; c < whole; c += 16) vstore16(vload16(0, q + c) * share, 0, q + c);
-        if (head) {
-            STORE_SOME(begin * share, q, head);
+        if (!(sum > 1e-18f && sum < 1e18f)) {
+            top = -INFINITY;
+            for (int c = 0; c < COLUMNS; c++) top = fmax(top, p[c]);
+            sum = 0.0f;
+            for (int c = 0; c < COLUMNS; c++) sum += q[c] = exp(p[c] - top);
+            const float share = (known ? part : NAN) / sum;
+            for (int c = 0; c < COLUMNS; c++) q[c] *= share;
+        } else {
+            const float share = (known ? part : NAN) / sum;
+            for (int c = whole - 16; c >= head; c -= 16)     // the last written first: it is nearest
+                vstore16(vload16(0, q + c) * share, 0, q + c);
+            vstore16(begin * share, 0, q);
+            vstore16(end * share, 0, q + COLUMNS - 16);
         }
-        if (rest) {
-            STORE_SOME(end * share, q + whole, rest);
-        }
+        const float away = top - (known ? p[t] : NAN);
+        total += fabs(away) < 40.0f ? log(sum * exp(away)) : log(sum) + away;    // 1 + little keeps it
         if (known) q[t] -= part;
+        if (!(fabs(top) < INFINITY)) top = 0.0f;
     }
     loss[loss_at + k] = total;
 }
