@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.graph.step import Step
-from handtorch.kernels.case import Case
 from tests.kernels.phones import LEAST, PHONES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,16 +77,6 @@ def run(program: str, folder: Path, check: str, names: Sequence[str], phone: str
         else:
             assert results.keys() >= set(left), set(left) - results.keys()
     return results
-
-
-def _swizzles_16(step: Step) -> bool:
-    """gemm_dot folds 16 lanes by halves, which Oclgrind takes for uninitialised."""
-    return step.kernel == "gemm_dot" and dict(step.defines)["V"] == 16
-
-
-def followed(cases: Sequence[Case]) -> list[str]:
-    """The cases whose uninitialised values Oclgrind can follow."""
-    return [c.name for c in cases if not any(map(_swizzles_16, c.steps))]
 
 
 def faults(results: dict[str, Result]) -> str:

@@ -15,6 +15,7 @@ from handtorch.kernels.case import Case
 from handtorch.kernels.gemm import matmul_steps
 from handtorch.kernels.gemm_specs import DOT, PACK_B, REGISTER, Sgd
 from handtorch.kernels.gemm_tiles import (
+    SHORT,
     Form,
     Product,
     Tile,
@@ -85,9 +86,10 @@ def test_more_units_make_smaller_tiles() -> None:
 
 
 def test_cost_counts_padding_and_idle_units() -> None:
-    tile = Tile((), 16, rows=4, columns=16, items=1, rate=0.5)
+    tile = Tile((), 16, rows=4, columns=16, items=1, rate=0.5, short_rate=0.25)
     assert tile.cost(4, 16, units=0) == 128             # one group of 64 outputs at half the rate
     assert tile.cost(5, 17, units=2) == (4 + 2) * 128   # four groups, and two idle
+    assert tile.cost(4, 16, units=0, k=SHORT - 1) == 256
 
 
 @pytest.mark.parametrize(("platform", "n", "want"), [
@@ -98,6 +100,18 @@ def test_row_tiles_share_a_group_only_where_the_platform_gains(platform: str, n:
     spec = replace(GENERIC, kind="cpu", float_width=16, platform=platform)
     tile = best_tile(tuning_for(spec).tiles, n, n, spec)
     assert row_groups(tile, n, n, spec) == want
+
+
+@pytest.mark.parametrize(("text", "want"), [
+    ("1024x1024x1024", (16, 1)), ("128x128x128", (8, 1)), ("32x256x784 nt", (8, 4)),
+    ("32x16x128 nt", (8, 2)), ("1x1x1", (1, 1))])
+def test_a_small_product_has_few_groups(text: str, want: tuple[int, int]) -> None:
+    spec = replace(GENERIC, kind="cpu", float_width=16, platform="Intel(R) OpenCL",
+                   compute_units=2)
+    made = dict(table_variant(as_product(text), spec).defines)
+    assert (made["WGX"], made["WGY"]) == want
+    alone = dict(table_variant(as_product(text), replace(spec, platform="another")).defines)
+    assert (alone["WGX"], alone["WGY"]) == (1, 1)
 
 
 PHONES = {
@@ -212,7 +226,7 @@ def test_what_failed_is_chosen_neither_by_the_table_nor_as_tuned() -> None:
 def test_groups_that_failed_are_left_out() -> None:
     spec = replace(CPU, platform="Intel(R) OpenCL")
     grouped = table_variant(Product(256, 256, 256), spec)
-    assert dict(grouped.defines)["WGX"] == 4
+    assert dict(grouped.defines)["WGX"] == 8
     alone = table_variant(Product(256, 256, 256), replace(spec, avoid=(str(grouped),)))
     assert dict(alone.defines) == {**dict(grouped.defines), "WGX": 1}
 

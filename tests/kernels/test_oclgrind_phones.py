@@ -26,7 +26,7 @@ from handtorch.kernels.conv_cases import scratch
 from handtorch.kernels.conv_launches import Conv, Launches
 from handtorch.kernels.gemm_specs import TILED
 from handtorch.kernels.gemm_tiles import Product, table_variant, tuning_for
-from tests.kernels.oclgrind_run import CHECKS, Result, faults, followed, run
+from tests.kernels.oclgrind_run import CHECKS, Result, faults, run
 from tests.kernels.oclgrind_sweep import FAULTS, ONE_MORE
 from tests.kernels.phone_cases import FAMILIES, phone_cases
 from tests.kernels.phones import PHONES, over_limits
@@ -36,10 +36,9 @@ QUICK = 6                           # cases of a family
 each_phone = pytest.mark.parametrize("phone", PHONES)
 
 
-def names_for(phone: str, check: str) -> list[str]:
+def names_for(phone: str) -> list[str]:
     """All of a phone's cases, and those for every device with its limits."""
-    cases = [*all_cases(), *chosen(phone)]
-    return followed(cases) if check == "uninitialised" else [c.name for c in cases]
+    return [c.name for c in (*all_cases(), *chosen(phone))]
 
 
 def quick_names(phone: str) -> list[str]:
@@ -59,7 +58,7 @@ def test_a_few_of_each_family(oclgrind: str, tmp_path: Path, phone: str) -> None
 @each_phone
 @pytest.mark.parametrize("check", CHECKS)
 def test_oclgrind_finds_nothing(oclgrind: str, tmp_path: Path, phone: str, check: str) -> None:
-    names = names_for(phone, check)
+    names = names_for(phone)
     results = run(oclgrind, tmp_path, check, names, phone, MOST_S)
     assert results.keys() == set(names) and len(names) > 600
     assert not faults(results), faults(results)
@@ -211,7 +210,7 @@ def main() -> int:
     for phone in PHONES:
         cases = [*all_cases(), *chosen(phone)]
         for check in CHECKS:
-            names, start_ns = set(names_for(phone, check)), time.monotonic_ns()
+            names, start_ns = set(names_for(phone)), time.monotonic_ns()
             with tempfile.TemporaryDirectory() as folder:
                 results = run(program, Path(folder) / "run", check, sorted(names), phone, MOST_S)
             steps = [s for c in cases if c.name in names for s in c.steps]

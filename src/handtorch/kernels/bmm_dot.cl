@@ -18,16 +18,7 @@
 #define LOAD(r, c) const FLOATS w##c = VLOAD(V)(0, b##c + k);
 #define MULTIPLY(r) { const FLOATS x = VLOAD(V)(0, a##r + k); EACH_COL(4, ADD, r) }
 #define ADD(r, c) s##r##_##c = fma(x, w##c, s##r##_##c);
-// Lane by lane, not .lo + .hi: Oclgrind 21.10 takes the upper half of 16 lanes for uninitialised.
-#if V == 16
-#define LANES(s) LANE_SUM16(s)
-#elif V == 8
-#define LANES(s) (HT_FOLD4(HT_ADD, s, 0, 1, 2, 3) + HT_FOLD4(HT_ADD, s, 4, 5, 6, 7))
-#else
-#define LANES(s) HT_FOLD4(HT_ADD, s, 0, 1, 2, 3)
-#endif
-#define SUMS(r) float4 t##r = (float4)(LANES(s##r##_0), LANES(s##r##_1), \
-                                       LANES(s##r##_2), LANES(s##r##_3));
+#define SUMS(r) float4 t##r = HT_CAT(FOUR_SUMS, V)(s##r##_0, s##r##_1, s##r##_2, s##r##_3);
 #define REST(r) { const float4 x = a##r[k]; t##r = fma(x, w, t##r); }
 #define STORE_ROW(r) if (i + r < m) { \
         __global float *c = C + C_at + one * m * n + (i + r) * n + j; \

@@ -20,15 +20,7 @@
 #define LOAD(r, c) const FLOATS w##c = VLOAD(V)(0, b##c + k);
 #define MULTIPLY(r) { const FLOATS x = VLOAD(V)(0, a##r + k); EACH_COL(4, ADD, r) }
 #define ADD(r, c) s##r##_##c = fma(x, w##c, s##r##_##c);
-// The sum of all lanes by halves. (Oclgrind 21.10 takes the upper half of 16 lanes for uninitialised:
-// check this kernel for races and bounds only.)
-#define LANES2(s) ((s).s0 + (s).s1)
-#define LANES4(s) LANES2((s).lo + (s).hi)
-#define LANES8(s) LANES4((s).lo + (s).hi)
-#define LANES16(s) LANES8((s).lo + (s).hi)
-#define LANES HT_CAT(LANES, V)
-#define SUMS(r) float4 t##r = (float4)(LANES(s##r##_0), LANES(s##r##_1), \
-                                       LANES(s##r##_2), LANES(s##r##_3));
+#define SUMS(r) float4 t##r = HT_CAT(FOUR_SUMS, V)(s##r##_0, s##r##_1, s##r##_2, s##r##_3);
 #define REST(r) { const float4 x = a##r[k]; t##r = fma(x, w, t##r); }
 #define FOUR(p) (float4)((p)[j0], (p)[j1], (p)[j2], (p)[j3])
 #if BIAS

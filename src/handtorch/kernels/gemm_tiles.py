@@ -17,7 +17,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from math import log2
+from math import log2, sqrt
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -123,6 +123,9 @@ def as_variant(text: str) -> Variant:
                    fix="`handtorch tune` writes the variants there are")
 
 
+SHORT = 64                                  # a product of less depth is short
+
+
 @dataclass(frozen=True)
 class Tile:
     """What one work-group of a product computes: `rows` x `columns` outputs."""
@@ -133,11 +136,13 @@ class Tile:
     columns: int
     items: int
     rate: float
+    short_rate: float                       # where so little is summed that stores count
 
-    def cost(self, m: int, n: int, units: int) -> float:
+    def cost(self, m: int, n: int, units: int, k: int = SHORT) -> float:
         """Time in outputs of the best tile: padded work and idle units included."""
         groups = ceil_div(m, self.rows) * ceil_div(n, self.columns)
-        return (groups + units) * self.rows * self.columns / self.rate
+        rate = self.rate if k >= SHORT else self.short_rate
+        return (groups + units) * self.rows * self.columns / rate
 
 
 @dataclass(frozen=True)
@@ -178,11 +183,12 @@ def _tuning(entry: dict[str, Any]) -> Tuning:
 def _tile(entry: dict[str, Any]) -> Tile:
     defines = {"WGX": 1, "WGY": 1, **entry}
     rate = float(defines.pop("rate"))
+    short_rate = float(defines.pop("short", rate))
     is_dot = "NV" not in defines
     wide = DOT_COLUMNS if is_dot else tile_width(defines)
     return Tile(tuple(sorted(defines.items())), 1 if is_dot else wide,
                 defines["R"] * defines["WGX"], wide * defines["WGY"],
-                defines["WGX"] * defines["WGY"], rate)
+                defines["WGX"] * defines["WGY"], rate, short_rate)
 
 
 def tuning_for(spec: DeviceSpec) -> Tuning:
@@ -231,23 +237,44 @@ def row_groups(tile: Tile, m: int, n: int, spec: DeviceSpec) -> dict[str, int]:
     return {}
 
 
-def best_tile(tiles: Iterable[Tile], m: int, n: int, spec: DeviceSpec) -> Tile:
+def product_groups(tile: Tile, product: Product, spec: DeviceSpec) -> dict[str, int]:
+    """How many tiles of a product make a work-group, where the platform has few units and gains.
+
+    A group costs its start, and the last ones leave units idle: the best number of groups grows
+    with the root of the work. Rows come first, because row tiles share what they read of B."""
+    for entry in _tuned()["product_groups"]:
+        if entry["platform"] == spec.platform and tile.items == 1:
+            work = 2 * product.m * product.n * product.k
+            least = max(spec.compute_units, sqrt(work / entry["flops"]))
+            rows, columns = ceil_div(product.m, tile.rows), ceil_div(product.n, tile.columns)
+            x = _doubled(rows, columns, least, entry["WGX"])
+            return {"WGX": x, "WGY": _doubled(columns, ceil_div(rows, x), least, entry["WGY"])}
+    return {}
+
+
+def _doubled(tiles: int, others: int, least: float, most: int) -> int:
+    """The largest power of two, up to `most`, of `tiles` in a group that leaves `least` groups."""
+    size = 1
+    while 2 * size <= min(most, tiles) and ceil_div(tiles, 2 * size) * others >= least:
+        size *= 2
+    return size
+
+
+def best_tile(tiles: Iterable[Tile], m: int, n: int, spec: DeviceSpec, k: int = SHORT) -> Tile:
     """The cheapest tile that fits the shape and the device's work-groups; the first of equals."""
     fitting = [t for t in tiles if t.item_columns <= n and t.items <= spec.max_work_group]
     assert fitting, "each entry of tuned/gemm.json ends with a tile of one column and one item"
-    return min(fitting, key=lambda t: t.cost(m, n, spec.compute_units))
+    return min(fitting, key=lambda t: t.cost(m, n, spec.compute_units, k))
 
 
 def table_variant(product: Product, spec: DeviceSpec, form: Form | None = None) -> Variant:
     """What the table alone says; `form` overrides its choice of kernels."""
     tuning = tuning_for(spec)
     form = form or _form(tuning, product)
-    tile = best_tile(tuning.dots if form == "dot" else tuning.tiles, product.m, product.n, spec)
+    tile = best_tile(tuning.dots if form == "dot" else tuning.tiles, product.m, product.n, spec,
+                     product.k)
     alone = Variant(form, tile.defines)
-    if form == "dot":
-        return alone
-    grouped = Variant.of(form, {**dict(tile.defines),
-                                **row_groups(tile, product.m, product.n, spec)})
+    grouped = Variant.of(form, {**dict(tile.defines), **product_groups(tile, product, spec)})
     return alone if str(grouped) in spec.avoid else grouped
 
 

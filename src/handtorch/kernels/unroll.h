@@ -76,4 +76,13 @@ static inline float16 pair_sums16(const float16 a, const float16 b) {
            (float16)(a.s1, a.s3, a.s5, a.s7, a.s9, a.sb, a.sd, a.sf,
                      b.s1, b.s3, b.s5, b.s7, b.s9, b.sb, b.sd, b.sf);
 }
+// FOUR_SUMS4, 8, 16(a, b, c, d): across the lanes of each of four vectors.
+static inline float4 four_sums16(const float16 a, const float16 b, const float16 c, const float16 d) {
+    const float16 s = pair_sums16(pair_sums16(a, b), pair_sums16(c, d));
+    return ((float4)(s.s0, s.s4, s.s8, s.sc) + (float4)(s.s1, s.s5, s.s9, s.sd)) +
+           ((float4)(s.s2, s.s6, s.sa, s.se) + (float4)(s.s3, s.s7, s.sb, s.sf));
+}
+#define FOUR_SUMS16(a, b, c, d) four_sums16(a, b, c, d)
+#define FOUR_SUMS8(a, b, c, d) ((float4)(LANE_SUM8(a), LANE_SUM8(b), LANE_SUM8(c), LANE_SUM8(d)))
+#define FOUR_SUMS4(a, b, c, d) ((float4)(LANE_SUM4(a), LANE_SUM4(b), LANE_SUM4(c), LANE_SUM4(d)))
 #endif

@@ -71,7 +71,7 @@ def _near(product: Product, spec: DeviceSpec, tuning: Tuning) -> Iterator[Varian
 def _of_table(form: Form, product: Product, spec: DeviceSpec, tuning: Tuning) -> list[Variant]:
     """The table's cheapest tiles for this shape."""
     def cost(tile: Tile) -> float:
-        return tile.cost(product.m, product.n, spec.compute_units)
+        return tile.cost(product.m, product.n, spec.compute_units, product.k)
     tiles = tuning.dots if form == "dot" else tuning.tiles
     fits = [t for t in tiles if Variant(form, t.defines).fits(product, spec)]
     return [Variant(form, t.defines) for t in sorted(fits, key=cost)[:_TILES]]
