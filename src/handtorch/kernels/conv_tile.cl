@@ -82,10 +82,20 @@
     if (tile + r < pixels && y##r < OUT_H && z##r < OUT_W) { \
         __global float *to = y + y_at + ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
                              + group * OUTER + first; \
+        SUMS(r) \
         EACH_COL(NV, STORE, r) } }
+#if DOT && NV == 4
+#define SUMS(r) const float4 t##r = HT_CAT(FOUR_SUMS, V)(c##r##_0, c##r##_1, c##r##_2, c##r##_3);
+#define SUM(r, v) t##r.s##v
+#elif DOT
+#define SUMS(r)
+#define SUM(r, v) HT_CAT(LANE_SUM, V)(c##r##_##v)
+#else
+#define SUMS(r)
+#endif
 #if DOT
 #define STORE(r, v) if (v >= skip && v < used) { \
-        float s = HT_CAT(LANE_SUM, V)(c##r##_##v); \
+        float s = SUM(r, v); \
         ADD_BIAS(float, vload1, v) \
         to[v] = ACT && s < 0.0f ? 0.0f : s; \
     }

@@ -237,16 +237,15 @@ def row_groups(tile: Tile, m: int, n: int, spec: DeviceSpec) -> dict[str, int]:
     return {}
 
 
-def product_groups(tile: Tile, product: Product, spec: DeviceSpec) -> dict[str, int]:
-    """How many tiles of a product make a work-group, where the platform has few units and gains.
+def tiles_in_a_group(rows: int, columns: int, flops: int, spec: DeviceSpec) -> dict[str, int]:
+    """How many of a launch's tiles, `rows` x `columns` of them, make a work-group, where the
+    platform gains.
 
     A group costs its start, and the last ones leave units idle: the best number of groups grows
     with the root of the work. Rows come first, because row tiles share what they read of B."""
-    for entry in _tuned()["product_groups"]:
-        if entry["platform"] == spec.platform and tile.items == 1:
-            work = 2 * product.m * product.n * product.k
-            least = max(spec.compute_units, sqrt(work / entry["flops"]))
-            rows, columns = ceil_div(product.m, tile.rows), ceil_div(product.n, tile.columns)
+    for entry in _tuned()["work_groups"]:
+        if entry["platform"] == spec.platform:
+            least = max(spec.compute_units, sqrt(flops / entry["flops"]))
             x = _doubled(rows, columns, least, entry["WGX"])
             return {"WGX": x, "WGY": _doubled(columns, ceil_div(rows, x), least, entry["WGY"])}
     return {}
@@ -274,7 +273,11 @@ def table_variant(product: Product, spec: DeviceSpec, form: Form | None = None) 
     tile = best_tile(tuning.dots if form == "dot" else tuning.tiles, product.m, product.n, spec,
                      product.k)
     alone = Variant(form, tile.defines)
-    grouped = Variant.of(form, {**dict(tile.defines), **product_groups(tile, product, spec)})
+    if tile.items > 1:
+        return alone
+    more = tiles_in_a_group(ceil_div(product.m, tile.rows), ceil_div(product.n, tile.columns),
+                            2 * product.m * product.n * product.k, spec)
+    grouped = Variant.of(form, {**dict(tile.defines), **more})
     return alone if str(grouped) in spec.avoid else grouped
 
 
