@@ -60,8 +60,8 @@ def names(c: Conv, kind: str) -> list[str]:
     (replace(conv(3, 32, 3), outer=64), "grad_weight",
      ["fill", "move", "conv_weight", "sum_axis"]),
     (conv(64, 32, 1), "grad_input", ["conv_pack", "conv_tile"]),
-    (conv(64, 32, 3, groups=64), "forward", ["fill", "conv_tile"]),
-    (conv(64, 32, 3, groups=64), "grad_input", ["fill", "conv_tile"]),
+    (conv(64, 32, 3, groups=64), "forward", ["depthwise"]),
+    (conv(64, 32, 3, groups=64), "grad_input", ["depthwise"]),
     (conv(512, 4, 3), "grad_weight", ["conv_weight"]),
     (conv(64, 32, 3), "grad_weight", ["conv_weight", "sum_axis"]),
     (conv(64, 32, 3, groups=64), "grad_weight", ["depthwise_weight", "sum_axis"])])
@@ -109,3 +109,11 @@ def test_small_maps_go_by_place_so_that_taps_outside_are_left_out() -> None:
     assert defined(conv(512, 4, 3), "grad_input", "IMAGES_FIRST") == 1
     assert defined(conv(64, 32, 3), "forward", "IMAGES_FIRST") == 0
     assert defined(replace(conv(512, 4, 3), n=2), "forward", "IMAGES_FIRST") == 0   # fill no tile
+
+
+@pytest.mark.parametrize("kind", ["forward", "grad_input", "grad_weight"])
+def test_a_depthwise_item_is_large_on_a_cpu_and_small_on_a_gpu(kind: str) -> None:
+    c = conv(64, 32, 3, groups=64)
+    few, many = (launches(c, kind, spec)[0] for spec in (CPU, replace(CPU, kind="gpu")))
+    assert few.kernel.startswith("depthwise")
+    assert 16 <= prod(few.global_size) <= 256 and prod(many.global_size) >= 1024

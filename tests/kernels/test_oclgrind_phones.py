@@ -86,8 +86,7 @@ def test_the_tiles_are_the_phones_and_none_is_forgotten(phone: str, kernel: str)
     assert tuning.match and tuning.kinds == ("gpu",)
     table = {tuple(dict(t.defines)[k] for k in TILE) for t in tuning.tiles}
     tiles = {size_of(s) for c in chosen(phone) for s in c.steps if s.kernel == kernel
-             and not c.name.startswith("tuned ") and not dict(s.defines).get("DEPTHWISE")
-             and not dict(s.defines).get("DOT")}
+             and not c.name.startswith("tuned ") and not dict(s.defines).get("DOT")}
     assert wanted(kernel, spec) <= tiles <= table
     assert kernel != "gemm_register" or tiles == table
 

@@ -4,7 +4,7 @@ Pictures are [N, height, width, channels], weights [height, width, inner, all ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -12,14 +12,26 @@ from math import prod
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
-from handtorch.kernels.conv_specs import DEPTHWISE_WEIGHT, PACK, TILE, WEIGHT, panel_width
+from handtorch.kernels.conv_specs import (
+    DEPTHWISE,
+    DEPTHWISE_WEIGHT,
+    PACK,
+    TILE,
+    WEIGHT,
+    depthwise_places,
+    panel_width,
+)
 from handtorch.kernels.gemm_tiles import Tile, best_tile, row_groups, tiles_in_a_group, tuning_for
 from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import ceil_div, dividing_width
 
 Pair = tuple[int, int]
-DEPTHWISE_PIXELS = 8              # an item's, of one vector of channels each
+DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
+DEPTHWISE_ITEMS = 64              # on a CPU, about
+DEPTHWISE_VECTORS = 4             # of channels in an item of a weight gradient, on a CPU
+DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
+MOST_TAPS = 8                     # side by side, whose sums are in registers
 SOME_PIXELS = 128                 # of dy that a weight gradient goes through at a time
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
@@ -78,6 +90,10 @@ class Launches:
     def forward(self, x: Value, w: Value, y: Value, bias: Value | None = None, *,
                 relu: bool = False) -> tuple[Step, ...]:
         """y = f(conv(x, w)); f adds `bias` of each channel, then applies ReLU if `relu`."""
+        if self.conv.is_depthwise:
+            c = self.conv
+            return self._depthwise(x, w, y, bias, relu, c.x, c.y, c.stride, (1, 1),
+                                   (*c.padding, *c.dilation))
         c, x, before = self._rows_of_taps(x) if self.conv.has_few_inner else (
             self.conv.simplest(), x, ())
         sizes = _sizes(c.n, c.groups, c.inner, c.outer, c.x, c.y, c.kernel, x.shape[-1])
@@ -89,6 +105,9 @@ class Launches:
                    relu: bool = False) -> tuple[Step, ...]:
         """dx = f(gradient of x for dy), which is also what a transposed convolution does to dy."""
         c = self.conv.simplest()
+        if c.is_depthwise:
+            return self._depthwise(dy, w, dx, bias, relu, c.y, c.x, (1, 1), c.stride,
+                                   (*_negative(c.padding), *_negative(c.dilation)))
         sizes = _sizes(c.n, c.groups, c.outer, c.inner, c.y, c.x, c.kernel, dy.shape[-1])
         sizes |= _named("IN_STEP", (1, 1)) | _named("OUT_STEP", c.stride)
         sizes |= _named("PAD", _negative(c.padding)) | _named("DIL", _negative(c.dilation))
@@ -117,30 +136,45 @@ class Launches:
         extra = () if bias is None else (bias,)
         does = {"BIAS": len(extra), "ACT": int(relu)}
         before: tuple[Step, ...] = ()
-        if self.conv.is_depthwise:
-            channels = sizes["GROUPS"]
-            sizes = {**sizes, "GROUPS": 1, "INNER": channels, "OUTER": channels}
-            macros = {"R": DEPTHWISE_PIXELS, "NV": 1, "V": dividing_width(channels), "DEPTHWISE": 1}
-            width = panel_width(macros)
-        else:
-            classes = sizes["OUT_STEP_H"] * sizes["OUT_STEP_W"]
-            pixels = ceil_div(sizes["N"] * sizes["OUT_H"] * sizes["OUT_W"], classes)
-            macros = self._tile(pixels, sizes["OUTER"])
-            width = sizes["INNER"]
-            if turned and (dots := self._dots(sizes, pixels)):
-                macros = dots
-            elif turned or not self._direct(macros, sizes, pixels):
-                w, pack = self._packed(w, macros, sizes, turned)
-                macros, before = macros | {"PB": 1}, (pack,)
+        classes = sizes["OUT_STEP_H"] * sizes["OUT_STEP_W"]
+        pixels = ceil_div(sizes["N"] * sizes["OUT_H"] * sizes["OUT_W"], classes)
+        macros = self._tile(pixels, sizes["OUTER"])
+        if turned and (dots := self._dots(sizes, pixels)):
+            macros = dots
+        elif turned or not self._direct(macros, sizes, pixels):
+            w, pack = self._packed(w, macros, sizes, turned)
+            macros, before = macros | {"PB": 1}, (pack,)
         zeros, inside = w, _inside(sizes)
         if inside < MOSTLY_INSIDE and sizes["N"] > macros["R"]:
             macros = macros | {"IMAGES_FIRST": 1}
         if inside < 1:
-            zeros = self.scratch((width,))
+            zeros = self.scratch((sizes["INNER"],))
             before = (*before, fill_step(zeros, 0.0, node=self.node))
         access = ("r", "r", "r", "w", *("r" for _ in extra))
         return *before, TILE.step((source, w, zeros, out, *extra), sizes, macros | does,
                                   node=self.node, flops=self.flops, access=access)
+
+    def _depthwise(self, source: Value, w: Value, out: Value, bias: Value | None, relu: bool,
+                   size: Pair, out_size: Pair, in_step: Pair, step: Pair, taps: Sequence[int]
+                   ) -> tuple[Step, ...]:
+        c, extra = self.conv, () if bias is None else (bias,)
+        columns = ceil_div(out_size[1], step[1])
+        macros = {"R": DEPTHWISE_PIXELS if columns > 4 else 4,
+                  "V": dividing_width(c.groups), **_named("STEP", step),
+                  "BIAS": len(extra), "ACT": int(relu)}
+        sizes = {"N": c.n, "C": c.groups, **_named("IN", size), **_named("OUT", out_size),
+                 "KH": c.kernel[0], "KW": c.kernel[1], **_named("IN_STEP", in_step),
+                 **dict(zip(("PAD_H", "PAD_W", "DIL_H", "DIL_W"), taps, strict=True))}
+        places, vectors = depthwise_places(sizes, step, macros["R"]), c.groups // macros["V"]
+        if self.spec.kind == "cpu":
+            sizes["PLACES"] = max(1, places // DEPTHWISE_ITEMS)
+            blocks = ceil_div(DEPTHWISE_ITEMS, ceil_div(places, sizes["PLACES"]) * prod(step))
+            sizes["VECTORS"] = ceil_div(vectors, blocks)
+        else:
+            sizes |= {"PLACES": 1, "VECTORS": 1}
+        access = ("r", "r", "w", *("r" for _ in extra))
+        return (DEPTHWISE.step((source, w, out, *extra), sizes, macros, node=self.node,
+                               flops=self.flops, access=access),)
 
     def _direct(self, macros: dict[str, int], sizes: dict[str, int], pixels: int) -> bool:
         """Whether a weight is read as it lies: as a product's operand is, see gemm_tiles, but with
@@ -171,14 +205,18 @@ class Launches:
         sizes |= _named("STRIDE", c.stride) | _named("PAD", c.padding) | _named("DIL", c.dilation)
         rows = c.n * c.y[0]
         if c.is_depthwise:
-            kernel, macros = DEPTHWISE_WEIGHT, {"V": dividing_width(c.groups)}
-            sizes["C"] = c.groups
-            items = dw.size // macros["V"]
+            kernel, macros = DEPTHWISE_WEIGHT, self._depthwise_taps()
+            whole = self.spec.kind == "cpu"
+            sizes |= {"C": c.groups, "VECTORS": DEPTHWISE_VECTORS if whole else 1,
+                      "LINES": c.kernel[0] if whole else 1}
+            items = (ceil_div(c.groups // macros["V"], sizes["VECTORS"])
+                     * ceil_div(c.kernel[0], sizes["LINES"]))
         else:
             kernel, macros = WEIGHT, self._weight_tile(c)
             items = prod(c.kernel) * c.groups * ceil_div(c.outer, panel_width(macros))
         least = LEAST_ITEMS.get(self.spec.kind, LEAST_ITEMS["gpu"])
-        wanted = min(ceil_div(rows * c.y[1], CHUNK_PIXELS), ceil_div(least, items))
+        pixels = DEPTHWISE_CHUNK_PIXELS if c.is_depthwise else CHUNK_PIXELS
+        wanted = min(ceil_div(rows * c.y[1], pixels), ceil_div(least, items))
         sizes["ROWS"] = ceil_div(rows, max(1, min(wanted, rows, MOST_PARTIAL_BYTES // dw.nbytes)))
         chunks = ceil_div(rows, sizes["ROWS"])
         if kernel is WEIGHT:
@@ -191,6 +229,11 @@ class Launches:
             return *before, step
         total = {"OUTER": 1, "REDUCE": chunks, "INNER": dw.size}
         return *before, step, SUM_AXIS.step((part, dw), total, node=self.node)
+
+    def _depthwise_taps(self) -> dict[str, int]:
+        width = self.conv.kernel[1]
+        return {"V": dividing_width(self.conv.groups),
+                "TAPS": max(t for t in range(1, MOST_TAPS + 1) if width % t == 0)}
 
     def _weight_tile(self, c: Conv) -> dict[str, int]:
         """dy is read as it lies: a tile is no wider than its rows."""

@@ -62,21 +62,42 @@ def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
     return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
 
 
+def _channel_blocks(defines: Defines, sizes: Sizes) -> int:
+    return ceil_div(int(sizes["C"]), int(sizes["VECTORS"]) * number(defines, "V"))
+
+
+def depthwise_places(sizes: Sizes, step: tuple[int, int], width: int) -> int:
+    """Of one class of pixels, the largest one: rows in `width` pixels at a time."""
+    rows, columns = (ceil_div(int(sizes[n]), s)
+                     for n, s in zip(("OUT_H", "OUT_W"), step, strict=True))
+    return int(sizes["N"]) * rows * ceil_div(columns, width)
+
+
+def _depthwise(defines: Defines, sizes: Sizes) -> Geometry:
+    step = number(defines, "STEP_H"), number(defines, "STEP_W")
+    places = depthwise_places(sizes, step, number(defines, "R"))
+    items = ceil_div(places, int(sizes["PLACES"])), _channel_blocks(defines, sizes)
+    return (*items, step[0] * step[1]), (1, 1, 1)
+
+
 def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
-    taps = int(sizes["KH"]) * int(sizes["KW"])
-    return (int(sizes["C"]) // number(defines, "V"), taps, _chunks(sizes)), (1, 1, 1)
+    lines = ceil_div(int(sizes["KH"]), int(sizes["LINES"]))
+    return (_channel_blocks(defines, sizes), lines, _chunks(sizes)), (1, 1, 1)
 
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
               _ints("LANES", "B", "PANELS", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
 TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
-              {**_TILE, **_EPILOGUE, "DEPTHWISE": 0, "DOT": 0, "PB": 0,
-               "IMAGES_FIRST": 0},
+              {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
               space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
                 _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
                 space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
+DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
+                   _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
+                   {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},
+                   space={"R": (4, 8), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
-                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS"), {"V": 4},
-                          space={"V": (4, 8, 16)})
-KERNELS = (PACK, TILE, WEIGHT, DEPTHWISE_WEIGHT)
+                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS", "VECTORS",
+                                "LINES"), {"V": 4, "TAPS": 1}, space={"V": (4, 8, 16)})
+KERNELS = (PACK, TILE, WEIGHT, DEPTHWISE, DEPTHWISE_WEIGHT)

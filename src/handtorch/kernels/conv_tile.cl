@@ -4,11 +4,10 @@
 //   gradient for x: IN_STEP = 1, OUT_STEP = stride, PAD and DIL negative.
 //   f(s) = s, then + bias[m] if BIAS, then max(s, 0) if ACT.
 //   With DOT each sum over c is a dot product of vectors of V, NV channels m an item; V divides INNER.
-//   With DEPTHWISE each channel sees only itself: no sum over c, GROUPS = 1, W divides INNER = OUTER.
 // x f32 [N][IN_H][IN_W][DEEP]: a tap is a run of INNER, which may go on into the next pixels.
 // y f32 [N][OUT_H][OUT_W][GROUPS OUTER], which may overlap no operand; bias f32 [GROUPS OUTER].
-// zeros f32 [INNER or W]: what lies in the padding; anything if nothing does.
-// w f32 [KH KW][INNER or 1][GROUPS OUTER] with W = NV V <= OUTER, the last panel being moved left until
+// zeros f32 [INNER]: what lies in the padding; anything if nothing does.
+// w f32 [KH KW][INNER][GROUPS OUTER] with W = NV V <= OUTER, the last panel being moved left until
 // it ends at OUTER; DOT: [KH KW][OUTER][GROUPS INNER] and W = NV; PB: panels of conv_pack
 // [GROUPS][panels][KH KW][INNER][W], the last one filled up.
 // Item = R pixels of one class (u % OUT_STEP) x W = NV V channels, in registers; pixels run across
@@ -18,7 +17,6 @@
 #define R 4
 #define NV 2
 #define V 4
-#define DEPTHWISE 0
 #define DOT 0
 #define PB 0
 #define IMAGES_FIRST 0
@@ -57,10 +55,6 @@
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(0, b + v * deep + c);
 #define MULTIPLY(r) { const FLOATS a = LOAD_V(0, p##r + c); EACH_COL(NV, ADD, r) }
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
-#elif DEPTHWISE
-#define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
-#define MULTIPLY(r) EACH_COL(NV, ADD, r)
-#define ADD(r, v) c##r##_##v = fma(LOAD_V(v, p##r), w##v, c##r##_##v);
 #else
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b + c * wide);
 #define MULTIPLY(r) { const FLOATS a = p##r[c]; EACH_COL(NV, ADD, r) }
@@ -140,8 +134,8 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
     __global const float *weights = w + w_at + (DOT ? first * deep + group * INNER : group * OUTER + first);
 #endif
     const size_t skip = own - first, used = min((size_t)W, OUTER - first);
-    const size_t tap = DOT ? OUTER * deep : (DEPTHWISE ? 1 : (size_t)INNER) * wide;
-    __global const float *from = x + x_at + (DEPTHWISE ? first : group * INNER);
+    const size_t tap = DOT ? OUTER * deep : INNER * wide;
+    __global const float *from = x + x_at + group * INNER;
     EACH_ROW(R, PIXEL)
     for (int kh = 0; kh < KH; ++kh) {
         const int from_h = class_h - PAD_H + kh * DIL_H, off_h = from_h / OUT_STEP_H;
@@ -153,9 +147,7 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
             if (!(0 EACH_ROW(R, SEEN))) continue;
 #endif
             __global const float *b = weights + (kh * KW + kw) * tap;
-#if DEPTHWISE
-            ONE
-#elif DOT
+#if DOT
             for (int c = 0; c < INNER; c += V) ONE
 #else
             int c = 0;
