@@ -29,7 +29,7 @@ from handtorch.kernels.spec import ceil_div, dividing_width
 Pair = tuple[int, int]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
 DEPTHWISE_ITEMS = 64              # on a CPU, about
-DEPTHWISE_VECTORS = 4             # of channels in an item of a weight gradient, on a CPU
+DEPTHWISE_VECTORS = 6             # of channels at most in an item of a weight gradient, on a CPU
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
 MOST_TAPS = 8                     # side by side, whose sums are in registers
 SOME_PIXELS = 128                 # of dy that a weight gradient goes through at a time
@@ -206,11 +206,11 @@ class Launches:
         rows = c.n * c.y[0]
         if c.is_depthwise:
             kernel, macros = DEPTHWISE_WEIGHT, self._depthwise_taps()
-            whole = self.spec.kind == "cpu"
-            sizes |= {"C": c.groups, "VECTORS": DEPTHWISE_VECTORS if whole else 1,
+            whole, vectors = self.spec.kind == "cpu", c.groups // macros["V"]
+            blocks = ceil_div(vectors, DEPTHWISE_VECTORS) if whole else vectors
+            sizes |= {"C": c.groups, "VECTORS": ceil_div(vectors, blocks),
                       "LINES": c.kernel[0] if whole else 1}
-            items = (ceil_div(c.groups // macros["V"], sizes["VECTORS"])
-                     * ceil_div(c.kernel[0], sizes["LINES"]))
+            items = blocks * ceil_div(c.kernel[0], sizes["LINES"])
         else:
             kernel, macros = WEIGHT, self._weight_tile(c)
             items = prod(c.kernel) * c.groups * ceil_div(c.outer, panel_width(macros))
