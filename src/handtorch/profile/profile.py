@@ -80,7 +80,7 @@ class Profile:
                            fix="one `with ht.profile(step)` at a time")
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._began_ns = time.monotonic_ns()
-        self.session.recorder = self.session.resident.recorder = self._recorder  # type: ignore[attr-defined]
+        self._attach(self._recorder)
         self._readings.append(reading())
         self.on()
         return self
@@ -91,7 +91,12 @@ class Profile:
             self.off()
         finally:
             self._readings.append(reading())
-            self.session.recorder = self.session.resident.recorder = None  # type: ignore[attr-defined]
+            self._attach(None)
+
+    def _attach(self, recorder: Recorder | None) -> None:
+        """The session tells it of calls, the resident program of what it submits."""
+        assert isinstance(self.session.resident, OpenCLResident)
+        self.session.recorder = self.session.resident.recorder = recorder
 
     def on(self) -> None:
         """The steps to come are recorded. Waits for those under way; nothing is compiled."""
@@ -109,7 +114,7 @@ class Profile:
         aside = _recorder(self.session)
         aside.start()
         before = self.session.recorder
-        self.session.recorder = self.session.resident.recorder = aside  # type: ignore[attr-defined]
+        self._attach(aside)
 
         def switch(on: bool) -> None:
             aside.on = on
@@ -119,7 +124,7 @@ class Profile:
             aside.on = True
             aside.stop()
         finally:
-            self.session.recorder = self.session.resident.recorder = before  # type: ignore[attr-defined]
+            self._attach(before)
         self._run = None
         return self.overhead
 
