@@ -3,6 +3,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from handtorch.record.row import Row, columns
 from handtorch.record.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
 V1 = (Path(__file__).parent / "schema_v1.sql").read_text()
-ADDED_IN_2 = ("low", "high", "bounds")
+ADDED = {"result": ("low", "high", "bounds"), "launch": ("lane", "node", "quality", "error_ns"),
+         "memory": ("launch",)}                 # columns by table, since version 1
+NEW_TABLES = ("sync", "gap")
 Shape = dict[str, set[tuple[object, ...]]]
 
 
@@ -25,7 +28,7 @@ def old() -> Iterator[sqlite3.Connection]:
 
 
 def insert_v1(db: sqlite3.Connection, row: Row) -> None:
-    names = [c.name for c in columns(type(row)) if c.name not in ADDED_IN_2]
+    names = [c.name for c in columns(type(row)) if c.name not in ADDED.get(row.TABLE, ())]
     db.execute(f"INSERT INTO {row.TABLE} ({', '.join(names)}) "
                f"VALUES ({', '.join('?' * len(names))})", [getattr(row, n) for n in names])
 
@@ -79,11 +82,25 @@ def test_read_run_reads_version_1_and_does_not_touch_the_file(
         db.execute("INSERT INTO run VALUES ('1', 'handtorch study sgemm', '2025-11-15T12:00:00Z', "
                    "5, 'complete', '')")
         for row in rows.values():
-            insert_v1(db, row)
+            if row.TABLE not in NEW_TABLES:
+                insert_v1(db, row)
         db.commit()
     before = path.read_bytes()
     run = read_run(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     assert (run.results[0].value, run.results[0].low, run.results[0].bounds) == (12.5, None, "")
-    assert run.launches == (rows["launch"],)
+    assert run.launches == (
+        replace(rows["launch"], lane="queue", node="", quality="stamped", error_ns=0),)
+    assert run.memory == (replace(rows["memory"], launch=None),)
+    assert run.syncs == () == run.gaps
+
+
+@pytest.mark.parametrize("change", ["lane = ''", "quality = 'guessed'", "error_ns = -1"])
+def test_launches_of_version_1_take_new_columns_and_their_rules(
+        old: sqlite3.Connection, rows: dict[str, Row], change: str) -> None:
+    insert_v1(old, rows["launch"])
+    migrate(old)
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
+        old.execute(f"UPDATE launch SET {change}")
+    old.execute("UPDATE launch SET lane = 'host', quality = 'bounded', error_ns = 5, node = '3'")

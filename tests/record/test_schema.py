@@ -47,7 +47,7 @@ def test_keys_and_references_agree(db: sqlite3.Connection, kind: type[Row]) -> N
 
 def test_the_provenance_is_one_of_three_words_in_every_table_of_figures() -> None:
     with_word = {kind.TABLE for kind in KINDS if "provenance" in {c.name for c in columns(kind)}}
-    assert with_word == {"clock", "step", "launch", "sample", "memory", "result"}
+    assert with_word == {"clock", "sync", "step", "launch", "gap", "sample", "memory", "result"}
     assert SCHEMA.count("IN ('measured', 'estimated', 'simulated')") == len(with_word)
 
 
@@ -74,10 +74,19 @@ def insert(db: sqlite3.Connection, row: Row, change: dict[str, Any]) -> None:
     ("launch", {"end_ns": 119}),
     ("launch", {"times_reason": ""}),
     ("launch", {"flops": None}),
+    ("launch", {"lane": ""}),
+    ("launch", {"quality": "guessed"}),
+    ("launch", {"error_ns": -1}),
+    ("sync", {"error_ns": -1}),
+    ("sync", {"kind": "guess"}),
+    ("gap", {"cause": ""}),
+    ("gap", {"end_ns": 179}),
     ("sample", {"value": None}),
     ("sample", {"value": float("nan")}),  # SQLite stores it as NULL
     ("sample", {"provenance": "published"}),
     ("memory", {"bytes": None}),
+    ("memory", {"moment": "peak"}),
+    ("memory", {"launch": -1}),
     ("result", {"value": None}),
     ("result", {"value_reason": "given though known"}),
     ("result", {"spread": None}),

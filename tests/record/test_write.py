@@ -52,8 +52,8 @@ def test_what_is_written_is_read_back(path: Path, rows: dict[str, Row]) -> None:
     assert run.machine == rows["machine"]
     assert run.places == (rows["place"], rows["place1"])
     assert run.results == (rows["result"], rows["result1"])
-    read = {row for name in ("software", "devices", "comparisons", "clocks", "steps", "launches",
-                             "samples", "memory", "published", "verdicts")
+    read = {row for name in ("software", "devices", "comparisons", "clocks", "syncs", "steps",
+                             "launches", "gaps", "samples", "memory", "published", "verdicts")
             for row in getattr(run, name)}
     assert read | {run.machine, *run.places, *run.results} == set(rows.values())
 

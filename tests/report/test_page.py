@@ -126,6 +126,11 @@ def test_memory_is_stacked_in_the_order_of_roles(run: Run, parse: Any) -> None:
         e.text for e in parse(html).all("p", "ylabel")]
 
 
+def test_memory_over_a_step_is_no_table(run: Run) -> None:
+    curve = tuple(replace(run.memory[0], moment="launch", launch=i) for i in range(1000))
+    assert render(replace(run, memory=(*run.memory, *curve))) == render(run)
+
+
 def test_published_values_of_a_study_that_measured_nothing_are_shown(run: Run, parse: Any) -> None:
     page = parse(render(replace(run, results=(), published=tuple(
         replace(p, study="backprop") for p in run.published))))

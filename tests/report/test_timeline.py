@@ -68,3 +68,9 @@ def test_kernels_are_summed_by_time_with_their_rates(run: Run, parse: Any) -> No
     rows = [e.text.replace("\N{NO-BREAK SPACE}", " ") for e in page.all("td")]
     assert rows[:6] == ["forward, backward", "2", "300 ns", "90.9 %", "13.3", "4"]
     assert rows[6:] == ["transfer", "1", "30 ns", "9.1 %", "66.7", "\N{EN DASH}"]
+
+
+def test_what_the_host_did_is_no_work_of_the_device(run: Run) -> None:
+    fed = replace(run.launches[0], number=9, lane="host", start_ns=0, end_ns=9000)
+    assert middle_steps(replace(run, launches=(*run.launches, fed))) == middle_steps(run)
+    assert middle_steps(replace(run, launches=(fed,))) == ()

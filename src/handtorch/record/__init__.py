@@ -3,10 +3,8 @@
 from handtorch.record.export import to_json
 from handtorch.record.read import read_run
 from handtorch.record.rows import (
-    Clock,
     Comparison,
     Device,
-    Launch,
     Machine,
     Memory,
     Place,
@@ -16,12 +14,13 @@ from handtorch.record.rows import (
     RunInfo,
     Sample,
     Software,
-    Step,
     Verdict,
 )
+from handtorch.record.timed import Clock, Gap, Launch, Step, Sync
 from handtorch.record.write import RunWriter
 
 __all__ = [
-    "Clock", "Comparison", "Device", "Launch", "Machine", "Memory", "Place", "Published", "Result",
-    "Run", "RunInfo", "RunWriter", "Sample", "Software", "Step", "Verdict", "read_run", "to_json",
+    "Clock", "Comparison", "Device", "Gap", "Launch", "Machine", "Memory", "Place", "Published",
+    "Result", "Run", "RunInfo", "RunWriter", "Sample", "Software", "Step", "Sync", "Verdict",
+    "read_run", "to_json",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from handtorch.record.schema import SCHEMA_VERSION
+from handtorch.record.schema import PROVENANCE, SCHEMA_VERSION
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,27 @@ MIGRATIONS = (
         " CHECK ((low IS NULL) = (high IS NULL) AND (low IS NULL OR low <= high))",
         "ALTER TABLE result ADD COLUMN bounds TEXT NOT NULL DEFAULT ''"
         " CHECK ((bounds = '') = (low IS NULL))",
+    )),
+    Migration(3, "a profile: clocks that drift, gaps with a cause, memory over a step", (
+        "CREATE TABLE sync ("
+        " clock TEXT NOT NULL REFERENCES clock (name), device_ns INTEGER NOT NULL,"
+        " monotonic_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL CHECK (error_ns >= 0),"
+        " kind TEXT NOT NULL CHECK (kind IN ('timer', 'write', 'events')),"
+        f" {PROVENANCE})",
+        "CREATE TABLE gap ("
+        " step INTEGER NOT NULL REFERENCES step (id),"
+        " number INTEGER NOT NULL CHECK (number >= 0),"
+        " cause TEXT NOT NULL CHECK (cause <> ''),"
+        " clock TEXT NOT NULL REFERENCES clock (name),"
+        f" start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL, {PROVENANCE},"
+        " CHECK (start_ns <= end_ns), PRIMARY KEY (step, number))",
+        "ALTER TABLE launch ADD COLUMN lane TEXT NOT NULL DEFAULT 'queue' CHECK (lane <> '')",
+        "ALTER TABLE launch ADD COLUMN node TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE launch ADD COLUMN quality TEXT NOT NULL DEFAULT 'stamped'"
+        " CHECK (quality IN ('stamped', 'bounded'))",
+        "ALTER TABLE launch ADD COLUMN error_ns INTEGER NOT NULL DEFAULT 0 CHECK (error_ns >= 0)",
+        "ALTER TABLE memory ADD COLUMN launch INTEGER"
+        " CHECK (launch >= 0 AND moment = 'launch' OR launch IS NULL)",
     )),
 )
 assert [m.to for m in MIGRATIONS] == list(range(2, SCHEMA_VERSION + 1)), "a version lacks its step"

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from handtorch.errors import BadInput
 
+Provenance = Literal["measured", "estimated", "simulated"]
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from handtorch.record.row import Row
+from handtorch.record.row import Provenance, Row
+from handtorch.record.timed import Clock, Gap, Launch, Step, Sync
 
-Provenance = Literal["measured", "estimated", "simulated"]
 Status = Literal["running", "complete", "interrupted", "failed"]
 SelfTest = Literal["passed", "failed", "not run"]
 PlaceKind = Literal["device", "host cpu", "cloud"]
@@ -19,12 +19,6 @@ Better = Literal["higher", "lower", "neither"]
 
 def _x_fault(x_name: str, x_value: float | None) -> str:
     return "" if (x_name == "") == (x_value is None) else "x_name and x_value go together"
-
-
-def _order_fault(start_ns: int | None, end_ns: int | None) -> str:
-    if start_ns is None or end_ns is None or start_ns <= end_ns:
-        return ""
-    return f"it ends at {end_ns} ns, before it starts at {start_ns} ns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,77 +139,6 @@ class Comparison(Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Clock(Row):
-    """A clock time stamps come from: CLOCK_MONOTONIC = stamp + offset_ns, within error_ns."""
-
-    TABLE = "clock"
-    KEY = ("name",)
-    LEAST = MappingProxyType({"error_ns": 0})
-    REASONS = MappingProxyType({"offset_reason": ("offset_ns", "error_ns")})
-    name: str
-    offset_ns: int | None
-    error_ns: int | None
-    offset_reason: str = ""
-    provenance: Provenance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step(Row):
-    """One step of `subject` (model and batch), first enqueue to end of the last wait."""
-
-    TABLE = "step"
-    KEY = ("id",)
-    LEAST = MappingProxyType({"number": 0})
-    REFERS = MappingProxyType({"place": "place", "clock": "clock"})
-    id: int
-    place: str
-    subject: str
-    number: int
-    kind: str
-    clock: str
-    start_ns: int
-    end_ns: int
-    provenance: Provenance
-
-    def fault(self) -> str:
-        return _order_fault(self.start_ns, self.end_ns)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch(Row):
-    """One kernel launch or host action; a time the driver garbled is None with `times_reason`."""
-
-    TABLE = "launch"
-    KEY = ("step", "number")
-    LEAST = MappingProxyType({"number": 0, "flops": 0, "moved_bytes": 0})
-    REASONS = MappingProxyType({
-        "times_reason": ("queued_ns", "submit_ns", "start_ns", "end_ns"),
-        "work_reason": ("flops", "moved_bytes"),
-    })
-    REFERS = MappingProxyType({"step": "step", "clock": "clock"})
-    step: int
-    number: int
-    kernel: str
-    op: str
-    layer: str = ""
-    phase: str
-    source_line: str = ""
-    clock: str
-    queued_ns: int | None
-    submit_ns: int | None
-    start_ns: int | None
-    end_ns: int | None
-    times_reason: str = ""
-    flops: int | None
-    moved_bytes: int | None
-    work_reason: str = ""
-    provenance: Provenance
-
-    def fault(self) -> str:
-        return _order_fault(self.start_ns, self.end_ns)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sample(Row):
     """One reading of one sensor; `quantity` ends in its unit (`gpu_power_w`)."""
 
@@ -233,10 +156,11 @@ class Sample(Row):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(Row):
-    """Bytes of one role at one moment of `subject`."""
+    """Bytes of one role at one moment of `subject`; `launch` is the number of the launch that runs
+    then, at the moments called "launch"."""
 
     TABLE = "memory"
-    LEAST = MappingProxyType({"bytes": 0})
+    LEAST = MappingProxyType({"bytes": 0, "launch": 0})
     REASONS = MappingProxyType({"bytes_reason": ("bytes",)})
     REFERS = MappingProxyType({"place": "place"})
     place: str
@@ -246,6 +170,12 @@ class Memory(Row):
     bytes: int | None
     bytes_reason: str = ""
     provenance: Provenance
+    launch: int | None = None
+
+    def fault(self) -> str:
+        if self.launch is not None and self.moment != "launch":
+            return f"moment is {self.moment!r} and launch is {self.launch}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -335,8 +265,10 @@ class Run:
     places: tuple[Place, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     clocks: tuple[Clock, ...] = ()
+    syncs: tuple[Sync, ...] = ()
     steps: tuple[Step, ...] = ()
     launches: tuple[Launch, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     samples: tuple[Sample, ...] = ()
     memory: tuple[Memory, ...] = ()
     results: tuple[Result, ...] = ()
@@ -347,7 +279,7 @@ class Run:
 # Every table but `run`, in an order in which each row's references come before it.
 CHILDREN: Mapping[str, type[Row]] = MappingProxyType({
     "machine": Machine, "software": Software, "devices": Device, "places": Place,
-    "comparisons": Comparison, "clocks": Clock, "steps": Step, "launches": Launch,
-    "samples": Sample, "memory": Memory, "results": Result, "published": Published,
-    "verdicts": Verdict,
+    "comparisons": Comparison, "clocks": Clock, "syncs": Sync, "steps": Step,
+    "launches": Launch, "gaps": Gap, "samples": Sample, "memory": Memory, "results": Result,
+    "published": Published, "verdicts": Verdict,
 })

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 # In the file's header: tells our SQLite files from everybody else's.
 APPLICATION_ID = int.from_bytes(b"HTrn", "big")
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
-_PROVENANCE = ("provenance TEXT NOT NULL "
-               "CHECK (provenance IN ('measured', 'estimated', 'simulated'))")
+PROVENANCE = ("provenance TEXT NOT NULL "
+              "CHECK (provenance IN ('measured', 'estimated', 'simulated'))")
 
 SCHEMA = f"""
 -- What was asked, when, and how it ended. One row.
@@ -96,8 +96,19 @@ CREATE TABLE clock (
     offset_ns INTEGER,
     error_ns INTEGER CHECK (error_ns >= 0),
     offset_reason TEXT NOT NULL,
-    {_PROVENANCE},
+    {PROVENANCE},
     CHECK ((offset_ns IS NULL OR error_ns IS NULL) = (offset_reason <> ''))
+);
+
+-- One pairing of a device's clock with CLOCK_MONOTONIC; between two of them the offset drifts
+-- evenly. `kind` is how it was had.
+CREATE TABLE sync (
+    clock TEXT NOT NULL REFERENCES clock (name),
+    device_ns INTEGER NOT NULL,
+    monotonic_ns INTEGER NOT NULL,
+    error_ns INTEGER NOT NULL CHECK (error_ns >= 0),
+    kind TEXT NOT NULL CHECK (kind IN ('timer', 'write', 'events')),
+    {PROVENANCE}
 );
 
 -- One training or inference step of `subject` (the model and batch), as the host saw it.
@@ -110,12 +121,15 @@ CREATE TABLE step (
     clock TEXT NOT NULL REFERENCES clock (name),
     start_ns INTEGER NOT NULL,
     end_ns INTEGER NOT NULL,
-    {_PROVENANCE},
+    {PROVENANCE},
     CHECK (start_ns <= end_ns)
 );
 
 -- One kernel launch or host action inside a step; `flops` and `moved_bytes` are the op's rule.
 -- QUEUED, SUBMIT and START are not forced into order: drivers disagree, and we store what was seen.
+-- `lane` 'host' is the thread that feeds the place; every other lane is work of the place itself.
+-- `node` is the same for the same operation of every step. A 'bounded' launch ran somewhere between
+-- `start_ns` and `end_ns`. `error_ns` comes on top of the error of the clock.
 CREATE TABLE launch (
     step INTEGER NOT NULL REFERENCES step (id),
     number INTEGER NOT NULL CHECK (number >= 0),
@@ -133,10 +147,27 @@ CREATE TABLE launch (
     flops INTEGER CHECK (flops >= 0),
     moved_bytes INTEGER CHECK (moved_bytes >= 0),
     work_reason TEXT NOT NULL,
-    {_PROVENANCE},
+    {PROVENANCE},
+    lane TEXT NOT NULL DEFAULT 'queue' CHECK (lane <> ''),
+    node TEXT NOT NULL DEFAULT '',
+    quality TEXT NOT NULL DEFAULT 'stamped' CHECK (quality IN ('stamped', 'bounded')),
+    error_ns INTEGER NOT NULL DEFAULT 0 CHECK (error_ns >= 0),
     CHECK ((queued_ns IS NULL OR submit_ns IS NULL OR start_ns IS NULL OR end_ns IS NULL)
            = (times_reason <> '')),
     CHECK ((flops IS NULL OR moved_bytes IS NULL) = (work_reason <> '')),
+    CHECK (start_ns <= end_ns),
+    PRIMARY KEY (step, number)
+);
+
+-- Time of a step in which no lane but 'host' worked, and why.
+CREATE TABLE gap (
+    step INTEGER NOT NULL REFERENCES step (id),
+    number INTEGER NOT NULL CHECK (number >= 0),
+    cause TEXT NOT NULL CHECK (cause <> ''),
+    clock TEXT NOT NULL REFERENCES clock (name),
+    start_ns INTEGER NOT NULL,
+    end_ns INTEGER NOT NULL,
+    {PROVENANCE},
     CHECK (start_ns <= end_ns),
     PRIMARY KEY (step, number)
 );
@@ -149,11 +180,12 @@ CREATE TABLE sample (
     quantity TEXT NOT NULL,
     value REAL,
     value_reason TEXT NOT NULL,
-    {_PROVENANCE},
+    {PROVENANCE},
     CHECK ((value IS NULL) = (value_reason <> ''))
 );
 
--- Bytes of one role (parameters, gradients, ...) at one moment ('peak') of `subject`.
+-- Bytes of one role (parameters, gradients, ...) at one moment ('peak') of `subject`; the moment
+-- 'launch' is while the step's launch of that number runs.
 CREATE TABLE memory (
     place TEXT NOT NULL REFERENCES place (name),
     subject TEXT NOT NULL,
@@ -161,7 +193,8 @@ CREATE TABLE memory (
     role TEXT NOT NULL,
     bytes INTEGER CHECK (bytes >= 0),
     bytes_reason TEXT NOT NULL,
-    {_PROVENANCE},
+    {PROVENANCE},
+    launch INTEGER CHECK (launch >= 0 AND moment = 'launch' OR launch IS NULL),
     CHECK ((bytes IS NULL) = (bytes_reason <> ''))
 );
 
@@ -181,7 +214,7 @@ CREATE TABLE result (
     better TEXT NOT NULL CHECK (better IN ('higher', 'lower', 'neither')),
     repeats INTEGER NOT NULL CHECK (repeats >= 0),
     spread REAL CHECK (spread >= 0),
-    {_PROVENANCE},
+    {PROVENANCE},
     low REAL,
     high REAL CHECK ((low IS NULL) = (high IS NULL) AND (low IS NULL OR low <= high)),
     bounds TEXT NOT NULL DEFAULT '' CHECK ((bounds = '') = (low IS NULL)),

@@ -161,7 +161,8 @@ def _steps(run: Run) -> str:
 
 def _memory(run: Run) -> str:
     groups: dict[tuple[str, str, str], list[Memory]] = {}
-    for m in run.memory:
+    held = [m for m in run.memory if m.launch is None]       # a curve over a step is no table
+    for m in held:
         groups.setdefault((m.subject, m.place, m.moment), []).append(m)
     totals = [sum(m.bytes or 0 for m in group) for group in groups.values()]
     parts = [_memory_bar(key, sorted(group, key=_role_order), max(totals) or 1)
@@ -170,7 +171,7 @@ def _memory(run: Run) -> str:
         return ""
     rows = [[esc(m.role), tables.text_cell(f"{m.subject}, {m.place}"), tables.text_cell(m.moment),
              tables.value_or_reason(None if m.bytes is None else size(m.bytes), m.bytes_reason),
-             tables.provenance(m.provenance)] for m in run.memory]
+             tables.provenance(m.provenance)] for m in held]
     table = tables.table("Memory by role", ["role", "of", "when", "size", "provenance"], rows)
     return _section("Memory", [*parts, table])
 

@@ -39,9 +39,13 @@ class TimedStep:
 
 
 def middle_steps(run: Run) -> tuple[TimedStep, ...]:
-    """For each subject and place with launches, the step of median time among those recorded."""
+    """For each subject and place with launches, the step of median time among those recorded.
+
+    What the host did to feed it is left out."""
     by_step: dict[int, list[Launch]] = {}
     for launch in run.launches:
+        if launch.lane == "host":
+            continue
         by_step.setdefault(launch.step, []).append(launch)
     groups: dict[tuple[str, str], list[Step]] = {}
     for step in run.steps:
