@@ -73,7 +73,7 @@ def outermost_ms(profile: Any) -> Counter[str]:
             above = above.cpu_parent
         if event.name.startswith("aten::") and above is None:
             spent[event.name] += event.time_range.end - event.time_range.start
-    return Counter({name: us / 1000 for name, us in spent.items()})  # type: ignore[misc]
+    return Counter({name: us / 1000 for name, us in spent.items()})
 
 
 class Sides:
@@ -108,7 +108,7 @@ class Sides:
         spent = Counter[str]()
         for op in seen:
             spent[op.name] += op.end_ns - op.start_ns
-        self.hook.append(Counter({k: ns / 1e6 for k, ns in spent.items()}))  # type: ignore[misc]
+        self.hook.append(Counter({k: ns / 1e6 for k, ns in spent.items()}))
 
     def _profiler(self) -> None:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:

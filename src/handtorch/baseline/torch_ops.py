@@ -35,6 +35,7 @@ _KEY_NAME = "TESTING_ONLY_GenericMode"
 _ENGINE: CodeType = _engine_run_backward.__code__
 _NO_QUEUE = "torch runs it where it is called: there is no queue"
 _NO_RULE = "no rule for the arithmetic of this operation"
+_ZOO = str(Path(__file__).parents[1] / "zoo")   # its models stand for the user's own
 _ASKED = 200                                    # calls of an operation that does nothing
 _now = time.monotonic_ns
 
@@ -55,6 +56,11 @@ class Origin(NamedTuple):
     layer: str
     phase: str
     line: tuple[str, int] | None
+
+    @property
+    def backward(self) -> Origin:
+        """The same for the gradient of what was made here."""
+        return self._replace(phase="backward")
 
 
 class Seen(NamedTuple):
@@ -155,12 +161,11 @@ class TorchOps:
         return known
 
     def _origin(self) -> Origin:
-        line, in_backward = self._line(sys._getframe(3))
         node = torch._C._current_autograd_node()
-        if node is not None:
-            made = self._made_by.get(node._sequence_nr())
-            return Origin(made.layer, "backward", made.line) if made else Origin("", "backward",
-                                                                                 line)
+        if node is not None and (made := self._made_by.get(node._sequence_nr())) is not None:
+            return made.backward
+        line, in_backward = self._line(sys._getframe(3))
+        in_backward = in_backward or node is not None
         phase = "backward" if in_backward else "optimizer" if self._optimizing else "forward"
         return Origin(self._layers.innermost, phase, line)
 
@@ -171,7 +176,7 @@ class TorchOps:
             code = frame.f_code
             in_backward = in_backward or code is _ENGINE
             if (users := self._user.get(code)) is None:
-                users = self._user[code] = is_users(frame)
+                users = self._user[code] = is_users(frame) or code.co_filename.startswith(_ZOO)
             if users:
                 return (code.co_filename, frame.f_lineno), in_backward
             frame = frame.f_back
