@@ -12,6 +12,7 @@ _HOMES = {
     "load": "handtorch.api.load", "read_checkpoint": "handtorch.api.checkpoint",
     "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
     "Loss": "handtorch.api.loss",
+    "profile": "handtorch.profile",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
@@ -20,4 +21,5 @@ __all__ = [*sorted(_HOMES), "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'handtorch' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = import_module(_HOMES[name])
+    return home if _HOMES[name] == f"handtorch.{name}" else getattr(home, name)

@@ -32,6 +32,10 @@ class Inference:
     def program(self) -> Program:
         return self._session.program
 
+    @property
+    def session(self) -> Session:
+        return self._session
+
     @tells_the_callers_line
     def __call__(self, *batch: Any) -> Any:
         """What the model gives for this batch: one array, a tuple or a dict of them."""

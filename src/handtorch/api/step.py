@@ -53,6 +53,11 @@ class TrainStep:
         return self._session.program
 
     @property
+    def session(self) -> Session:
+        """The resident program behind names and checked batches; `ht.profile` listens there."""
+        return self._session
+
+    @property
     def resident(self) -> Any:
         return self._session.resident
 

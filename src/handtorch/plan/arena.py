@@ -35,7 +35,7 @@ def make_plan(graph: Graph, lowered: Lowered, *, largest_allocation_bytes: int) 
     return Plan(places=spots, bank_bytes=banks, floor_bytes=floor,
                 lasting_bytes=sum(aligned(x.nbytes) for x in arena_lives if x.lasting),
                 staging_in_bytes=in_bytes, staging_out_bytes=out_bytes,
-                peak_step=step, alive_at_peak=alive)
+                peak_step=step, alive_at_peak=alive, lives=arena_lives)
 
 
 def plan_apart(lowered: Lowered) -> Plan:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from handtorch.plan.liveness import Life
+
 ALIGN_BYTES = 256          # a multiple of every base alignment and vector width met so far
 
 # Banks of the arena count from 0. Two more places belong to the runtime's staging ring: as indices
@@ -24,7 +26,8 @@ class Plan:
     """`places` by value id. `floor_bytes` is the most ever alive at once: no plan beats it.
 
     `lasting_bytes` is the part held between steps (weights, momenta); it is inside the peak.
-    Staging is not part of the arena and is given apart."""
+    Staging is not part of the arena and is given apart. `lives` are the stretches of memory that
+    were placed in it: who holds bytes, and from which step to which."""
 
     places: Mapping[int, Place]
     bank_bytes: tuple[int, ...]
@@ -34,6 +37,7 @@ class Plan:
     staging_out_bytes: int
     peak_step: int
     alive_at_peak: tuple[int, ...]
+    lives: tuple[Life, ...] = ()
 
     @property
     def peak_bytes(self) -> int:

@@ -41,7 +41,7 @@ class MicroSession(Session):
     def steps(self) -> int:
         return self._steps
 
-    def run(self, batch: Sequence[Any], *, timed: bool = False) -> Ticket:
+    def _run(self, batch: Sequence[Any], timed: bool) -> Ticket:
         """Check the whole batch, then submit all parts; returns before they are done, but not
         before the device is at most a few of them behind."""
         arrays = self.checked(batch)

@@ -13,6 +13,7 @@ from handtorch.graph.node import Graph, Node, Port
 from handtorch.graph.ops.losses import class_sizes
 from handtorch.program import Program
 from handtorch.runtime.device import Array, Executor, Ticket
+from handtorch.runtime.recorder import Recorder
 
 # What the host may hand over for each type; labels come as int64 from PyTorch.
 _ACCEPTED = {"f32": ("float32",), "i32": ("int32", "int64"), "u32": ("uint32",), "bool": ("bool",)}
@@ -22,7 +23,11 @@ _INT32 = np.iinfo(np.int32)
 
 
 class Session:
-    """Holds the state on the device until it is closed or dropped."""
+    """Holds the state on the device until it is closed or dropped.
+
+    A `recorder` is told of every step while it is on; it is attached by `profile/`."""
+
+    recorder: Recorder | None = None
 
     def __init__(self, executor: Executor, program: Program, states: Mapping[str, Array]) -> None:
         self.program, self.executor = program, executor
@@ -41,6 +46,14 @@ class Session:
 
     def run(self, batch: Sequence[Any], *, timed: bool = False) -> Ticket:
         """Check the batch and submit one step; returns before it is done."""
+        if self.recorder is None or not self.recorder.on:
+            return self._run(batch, timed)
+        call = self.recorder.begin(self.steps)
+        ticket = self._run(batch, timed)
+        self.recorder.end(call)
+        return ticket
+
+    def _run(self, batch: Sequence[Any], timed: bool) -> Ticket:
         return self.resident.submit(self.checked(batch), timed=timed)
 
     def stage(self) -> tuple[Array, ...]:

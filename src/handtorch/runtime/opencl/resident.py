@@ -18,6 +18,7 @@ from handtorch.runtime.device import Array, Counters, as_held, as_torch, was_clo
 from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.prebuild import compile_steps
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
+from handtorch.runtime.recorder import Recorder, now_ns
 
 # Steps the host may run ahead of the device. Two would do to overlap the copy of a batch with a
 # step; the third keeps the device fed when the enqueuing thread loses its core for a moment.
@@ -32,7 +33,11 @@ class OpenCLResident:
     """Arena, state and preset kernels of one program. Not safe for use from two threads.
 
     An interrupt (Ctrl-C) leaves the state of a whole number of steps, and the program usable.
-    That does not hold when the driver refuses a launch in the middle of a step."""
+    That does not hold when the driver refuses a launch in the middle of a step.
+
+    While a `recorder` is on, steps run on the profiling queue and it keeps their events."""
+
+    recorder: Recorder | None = None
 
     def __init__(self, on: OpenCLContext, program: Program, states: Mapping[str, Array]) -> None:
         self._on, self._cl, self.program = on, on.cl, program
@@ -101,18 +106,28 @@ class OpenCLResident:
         self._needs_open()
         counters, turn = self.counters, self.counters.steps % RING
         slot = self._slots[turn]
+        seen = None if self.recorder is None else self.recorder.begin_pass()
         try:
             slot.take(self._queue, counters)
+            if seen is not None:
+                seen[1].taken_ns = now_ns()
             copy_ns = self._copy(slot, batch)
-            queue = self._switch(self._on.timed_queue if timed else self._on.queue)
-            moves = slot.unmap(queue)
+            if seen is not None:
+                seen[1].copied_ns = now_ns()
+            queue = self._switch(self._on.timed_queue if timed or seen is not None
+                                 else self._on.queue)
+            unmaps = slot.unmap(queue)
             events = self._replay(queue, (self._calls if update else self._partial)[turn])
-            moves += slot.map(queue)
+            maps = slot.map(queue)
             queue.flush()
         except self._cl.Error as e:
             raise refused(self._on.spec, "a step", self._bytes, e) from e
-        ticket = (SlotTicket(self._on, slot, self._outputs, events, moves, copy_ns) if timed
-                  else SlotTicket(self._on, slot, self._outputs, None))
+        ticket = (SlotTicket(self._on, slot, self._outputs, events, unmaps + maps, copy_ns)
+                  if timed else SlotTicket(self._on, slot, self._outputs, None))
+        if seen is not None:
+            assert self.recorder is not None
+            self.recorder.keep(*seen, unmaps, events, maps)
+            ticket.seen = seen
         counters.steps += 1
         counters.launches += len(events)
         counters.bytes_in += self._in_bytes

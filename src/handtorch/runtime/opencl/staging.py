@@ -22,6 +22,7 @@ from handtorch.graph.node import Value
 from handtorch.plan.plan import Plan
 from handtorch.runtime.device import Array, Counters, LaunchTime
 from handtorch.runtime.opencl.context import OpenCLContext
+from handtorch.runtime.recorder import Call, Pass, now_ns
 
 _EXECUTION_STATUS_DONE = 0           # CL_COMPLETE
 
@@ -163,7 +164,11 @@ def _seen(regions: Sequence[Region], value: Value, offset: int) -> Array:
 
 
 class SlotTicket:
-    """A step on its way. Its results are kept when its slot is given to another step."""
+    """A step on its way. Its results are kept when its slot is given to another step.
+
+    Of a step that is recorded, `seen` is told when somebody waited for it."""
+
+    seen: tuple[Call, Pass] | None = None
 
     def __init__(self, on: OpenCLContext, slot: Slot, outputs: Ports, events: list[Any] | None,
                  moves: Sequence[Any] = (), copy_ns: int = 0) -> None:
@@ -181,7 +186,12 @@ class SlotTicket:
 
     def result(self) -> tuple[Array, ...]:
         if self._slot is not None:
+            begin = now_ns()
             self._slot.wait()
+            if self.seen is not None:
+                call, only = self.seen
+                only.seen_ns = now_ns()
+                call.waits.append((begin, only.seen_ns))
             self.keep()
         return self._kept
 

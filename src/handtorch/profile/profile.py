@@ -1,0 +1,252 @@
+"""`ht.profile(step)`: every launch, transfer and action of the host while the block runs."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from handtorch.errors import BadInput, DeviceError, tells_the_callers_line
+from handtorch.profile.audit import Overhead, audit
+from handtorch.profile.collect import HOST_CLOCK, Subject, collected
+from handtorch.profile.memory import changes, held, process_peak_bytes
+from handtorch.profile.peaks import peak_rows
+from handtorch.profile.summary import STUDY, summary_rows
+from handtorch.profile.tables import text
+from handtorch.record import Memory, Result, Run, RunInfo, RunWriter, Sample
+from handtorch.record.row import Row
+from handtorch.record.rows import CHILDREN
+from handtorch.runtime.opencl.context import OpenCLContext
+from handtorch.runtime.opencl.resident import RING, OpenCLResident
+from handtorch.runtime.opencl.setting import SelfTestState, setting_rows
+from handtorch.runtime.opencl.sync import comparer, read_times
+from handtorch.runtime.recorder import Recorder
+from handtorch.runtime.session import Session
+
+_STAT = Path("/proc/stat")
+
+
+class Resident(Protocol):
+    """What `ht.train_step`, `ht.inference` and `ht.load` give."""
+
+    @property
+    def session(self) -> Session: ...
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Processor time that all programs of this machine have used so far; None with a reason."""
+
+    time_ns: int
+    busy_s: float | None
+    reason: str = ""
+
+
+@dataclass
+class Profile:
+    """A profile while it is taken, and afterwards what was found.
+
+    Steps are recorded inside the `with` block, but for those between `off()` and `on()`."""
+
+    session: Session
+    name: str
+    self_test: SelfTestState = "not run"
+    overhead: Overhead | None = None
+    command: str = "ht.profile"
+    more: list[Row] = field(default_factory=list)
+    _recorder: Recorder = field(init=False)
+    _readings: list[Reading] = field(default_factory=list, init=False)
+    _run: Run | None = field(default=None, init=False)
+    _began: str = field(default="", init=False)
+    _began_ns: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self._recorder = _recorder(self.session)
+
+    @property
+    def context(self) -> OpenCLContext:
+        assert isinstance(self.session.executor, OpenCLContext)
+        return self.session.executor
+
+    def __enter__(self) -> Self:
+        if self.session.recorder is not None:
+            raise BadInput("a profile inside another of the same step",
+                           fix="one `with ht.profile(step)` at a time")
+        self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._began_ns = time.monotonic_ns()
+        self.session.recorder = self.session.resident.recorder = self._recorder  # type: ignore[attr-defined]
+        self._readings.append(reading())
+        self.on()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        try:
+            self.off()
+        finally:
+            self._readings.append(reading())
+            self.session.recorder = self.session.resident.recorder = None  # type: ignore[attr-defined]
+
+    def on(self) -> None:
+        """The steps to come are recorded. Waits for those under way; nothing is compiled."""
+        self._recorder.start()
+
+    def off(self) -> None:
+        """The steps to come are not recorded, and run as if there were no profile."""
+        self._recorder.stop()
+        self._run = None
+
+    def audit(self, step: Callable[[], object], pairs: int = 20) -> Overhead:
+        """What recording costs, from `pairs` of steps with and without it in random order. `step`
+        makes one and waits for its result: `lambda: float(step(x, y))`. These train, too, and
+        their launches are not part of the profile."""
+        aside = _recorder(self.session)
+        aside.start()
+        before = self.session.recorder
+        self.session.recorder = self.session.resident.recorder = aside  # type: ignore[attr-defined]
+
+        def switch(on: bool) -> None:
+            aside.on = on
+
+        try:
+            self.overhead = audit(step, switch, pairs)
+            aside.on = True
+            aside.stop()
+        finally:
+            self.session.recorder = self.session.resident.recorder = before  # type: ignore[attr-defined]
+        self._run = None
+        return self.overhead
+
+    def peaks(self) -> None:
+        """The device's best rates are part of the run afterwards; takes about a second."""
+        self.more += peak_rows(self.context, STUDY, self.place)
+        self._run = None
+
+    @property
+    def place(self) -> str:
+        return self.context.found.label
+
+    @property
+    def run(self) -> Run:
+        """Everything that was recorded, as the rows of a run file."""
+        if self._run is None:
+            if not any(c.passes for c in self._recorder.calls):
+                raise BadInput("a profile without a step", why="none was run while it was on",
+                               fix="call the step inside `with ht.profile(step) as run:`")
+            if self._recorder.on:
+                raise BadInput("a profile that still runs", fix="after the `with` block, or after "
+                               "run.off()")
+            info = RunInfo(id=uuid.uuid4().hex, command=self.command, started_utc=self._began,
+                           duration_ns=time.monotonic_ns() - self._began_ns, status="complete")
+            self._run = as_run(info, self._rows())
+        return self._run
+
+    @tells_the_callers_line
+    def table(self) -> str:
+        """For a terminal: where time and memory went, and what recording cost."""
+        return text(self.run)
+
+    @tells_the_callers_line
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """`path` is a run file with all of it; one that is there is refused."""
+        run = self.run
+        with RunWriter.create(Path(path), self.command) as writer:
+            if run.machine is not None:
+                writer.add(run.machine)
+            for table in CHILDREN:
+                if table != "machine":
+                    writer.add(*getattr(run, table))
+
+    def _rows(self) -> list[Row]:
+        program = self.session.program
+        of = Subject(program, self.name, kind_of(self.session), self.place, RING)
+        timed = collected(self._recorder, of)
+        rows = [*setting_rows(self.context.found, self.self_test), *timed, *self._load(),
+                *memory_rows(of)]
+        return [*rows, *summary_rows(of, timed, self.session.graph.inputs, self.overhead),
+                *self.more]
+
+    def _load(self) -> Iterable[Row]:
+        for seen in self._readings:
+            yield Sample(time_ns=seen.time_ns, clock=HOST_CLOCK, meter="/proc/stat",
+                         quantity="machine_cpu_s", value=seen.busy_s, value_reason=seen.reason,
+                         provenance="measured")
+
+
+@tells_the_callers_line
+def profile(step: Resident, *, name: str = "") -> Profile:
+    """A profile of `step`, to be used as `with ht.profile(step) as run:`.
+
+    `name` is what its rows are called, such as "ResNet50 b16"; else what it is and its batch."""
+    session = getattr(step, "session", None)
+    if not isinstance(session, Session):
+        raise BadInput(f"a profile of a {type(step).__name__}",
+                       why="it takes what ht.train_step, ht.inference and ht.load give",
+                       fix="step = ht.train_step(...); with ht.profile(step) as run: ...")
+    return Profile(session, name or default_name(session))
+
+
+def default_name(session: Session) -> str:
+    shapes = [p.value.shape for p in session.graph.inputs]
+    batch = f" b{shapes[0][0]}" if shapes and shapes[0] else ""
+    return f"{kind_of(session)}{batch}"
+
+
+def kind_of(session: Session) -> str:
+    """Training changes its parameters."""
+    trains = any(s.changes for s in session.program.graph.states if s.role == "parameter")
+    return "training" if trains else "inference"
+
+
+def _recorder(session: Session) -> Recorder:
+    resident, on = session.resident, session.executor
+    if not isinstance(resident, OpenCLResident) or not isinstance(on, OpenCLContext):
+        raise DeviceError(f"a profile on {on.spec.name}", why="this executor has no device clock",
+                          fix="a step on an OpenCL device; `handtorch devices` lists them")
+    return Recorder(read=lambda events: read_times(on, events), sync=comparer(on),
+                    finish=resident.finish, ring=RING)
+
+
+def memory_rows(of: Subject) -> Iterable[Memory]:
+    """At the peak, over the launches of a step, and of the process."""
+    found = held(of.program, of.ring)
+
+    def row(moment: str, role: str, nbytes: int, launch: int | None = None) -> Memory:
+        return Memory(place=of.place, subject=of.name, moment=moment, role=role, bytes=nbytes,
+                      provenance="measured", launch=launch)
+
+    yield from (row("peak", role, n) for role, n in found.peak.items())
+    for role, line in found.over.items():
+        if any(line):
+            yield from (row("launch", role, n, i) for i, n in changes(line))
+    yield row("process peak", "process", process_peak_bytes())
+
+
+def reading() -> Reading:
+    at = time.monotonic_ns()
+    try:
+        first = _STAT.read_text().splitlines()[0].split()
+    except OSError as error:            # Android hides it
+        return Reading(at, None, f"{_STAT}: {error.strerror}")
+    user, nice, system, _idle, _io, irq, soft_irq, stolen = map(int, first[1:9])
+    ticks = user + nice + system + irq + soft_irq + stolen
+    return Reading(at, ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def as_run(info: RunInfo, rows: Iterable[Row]) -> Run:
+    """Rows of all tables, in the order they come, as one run."""
+    of_kind: dict[type[Row], list[Any]] = {kind: [] for kind in CHILDREN.values()}
+    for row in rows:
+        of_kind[type(row)].append(row)
+    tables = {name: tuple(of_kind[kind]) for name, kind in CHILDREN.items()}
+    machine = tables.pop("machine")
+    return Run(info=info, machine=machine[0] if machine else None, **tables)
+
+
+__all__ = ["Overhead", "Profile", "Result", "profile"]

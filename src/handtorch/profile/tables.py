@@ -1,0 +1,240 @@
+"""A profile as text for a terminal, from the rows of its run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from handtorch.profile.collect import DEVICE_CLOCK, HOST
+from handtorch.profile.gaps import CAUSES, clipped, own_ns
+from handtorch.profile.memory import ROLES, SLACK
+from handtorch.profile.summary import STUDY
+from handtorch.record import Launch, Result, Run, Step
+
+MEANING = {
+    "input": "the caller had not called yet: its data, its own code",
+    "staging": "the host checked the batch and copied it in",
+    "enqueue": "the host was still enqueuing",
+    "launch": "handed over, not yet started: driver and device",
+    "wake": "done, and the waiting host had not noticed",
+    "profiler": "this profile: clocks compared, times read",
+    "other": "not known",
+}
+_TOP = 12
+_PHASES = ("forward", "backward", "recompute", "optimizer", "transfer")
+
+
+@dataclass
+class Line:
+    """One line of a table: own time of its launches, which adds up to the device's busy time."""
+
+    ns: int = 0
+    launches: int = 0
+    work_ns: int = 0
+    flops: int = 0
+    moved_bytes: int = 0
+    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, launch: Launch, own: int) -> None:
+        self.ns += own
+        self.launches += 1
+        self.phases[launch.phase] += own
+        assert launch.start_ns is not None and launch.end_ns is not None
+        self.work_ns += launch.end_ns - launch.start_ns
+        self.flops += launch.flops or 0
+        self.moved_bytes += launch.moved_bytes or 0
+
+
+@dataclass(frozen=True)
+class Group:
+    """All steps of one subject at one place, with the own time of every launch of the device."""
+
+    steps: tuple[Step, ...]
+    launches: tuple[tuple[Launch, int], ...]
+    idle: dict[str, int]
+
+    @property
+    def wall_ns(self) -> int:
+        return sum(s.end_ns - s.start_ns for s in self.steps)
+
+    @property
+    def busy_ns(self) -> int:
+        return sum(own for _, own in self.launches)
+
+    def lines(self, key: Callable[[Launch], str]) -> dict[str, Line]:
+        """By key, those that took most first."""
+        found: dict[str, Line] = defaultdict(Line)
+        for launch, own in self.launches:
+            found[key(launch)].add(launch, own)
+        return dict(sorted(found.items(), key=lambda kv: (-kv[1].ns, kv[0])))
+
+
+def groups(run: Run) -> list[Group]:
+    """Steps by subject and place, those without launches left out."""
+    by_step: dict[int, list[Launch]] = defaultdict(list)
+    for la in run.launches:
+        if la.lane != HOST and la.start_ns is not None and la.end_ns is not None:
+            by_step[la.step].append(la)
+    of: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    for step in run.steps:
+        if by_step[step.id]:
+            of[step.subject, step.place].append(step)
+    return [_group(run, steps, by_step) for steps in of.values()]
+
+
+def _group(run: Run, steps: Sequence[Step], by_step: dict[int, list[Launch]]) -> Group:
+    launches: list[tuple[Launch, int]] = []
+    for step in steps:
+        found = by_step[step.id]
+        spans = [(la.start_ns or 0, la.end_ns or 0) for la in found]
+        own = own_ns(clipped(spans, (step.start_ns, step.end_ns)))
+        launches += zip(found, own, strict=True)
+    ids, idle = {s.id for s in steps}, dict.fromkeys(CAUSES, 0)
+    for gap in run.gaps:
+        if gap.step in ids:
+            idle[gap.cause] = idle.get(gap.cause, 0) + gap.end_ns - gap.start_ns
+    return Group(tuple(steps), tuple(launches), idle)
+
+
+def text(run: Run) -> str:
+    """Everything a terminal shows of a profile."""
+    parts = [part for group in groups(run) for part in _of_group(run, group)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_group(run: Run, group: Group) -> Iterator[str]:
+    yield _head(run, group)
+    yield _where(group)
+    yield _phases(group)
+    yield _kernels(group)
+    yield _layers(group)
+    yield _memory(run, group.steps[0])
+    yield _trust(run, group)
+
+
+def _head(run: Run, group: Group) -> str:
+    step = group.steps[0]
+    figures = {r.name: r for r in run.results
+               if r.study == STUDY and (r.subject, r.place) == (step.subject, step.place)}
+    lines = [f"{step.subject} on {step.place}, {step.kind}: {len(group.steps)} steps recorded, "
+             f"{group.wall_ns / 1e6 / len(group.steps):.3f} ms each on average"]
+    if (time := figures.get("step time")) is not None and time.spread is not None:
+        lines.append(f"median {time.value:.3f} ms, middle half within {time.spread:.3f} ms")
+    if (rate := figures.get("throughput")) is not None and rate.value is not None:
+        lines.append(f"{rate.value:,.1f} samples a second")
+    lines.append(f"device busy {100 * group.busy_ns / max(group.wall_ns, 1):.1f} % of the time")
+    return "\n".join(lines)
+
+
+def _where(group: Group) -> str:
+    steps, wall = len(group.steps), max(group.wall_ns, 1)
+    rows = [("device busy", _ms(group.busy_ns, steps), _share(group.busy_ns, wall), "")]
+    rows += [(f"gap: {cause}", _ms(ns, steps), _share(ns, wall), MEANING.get(cause, ""))
+             for cause, ns in sorted(group.idle.items(), key=lambda kv: -kv[1]) if ns]
+    rows.append(("step", _ms(group.wall_ns, steps), _share(group.wall_ns, wall), ""))
+    return table(("where a step's time goes", "ms", "share", ""), rows)
+
+
+def _phases(group: Group) -> str:
+    found, busy = group.lines(lambda la: la.phase), max(group.busy_ns, 1)
+    order = sorted(found, key=lambda p: _PHASES.index(p) if p in _PHASES else len(_PHASES))
+    return table(("phase", "ms", "of busy", "launches"),
+                 [(p, _ms(found[p].ns, len(group.steps)), _share(found[p].ns, busy),
+                   _count(found[p].launches, group)) for p in order])
+
+
+def _kernels(group: Group) -> str:
+    found, busy = group.lines(lambda la: la.kernel), max(group.busy_ns, 1)
+    rows = [(k, _ms(line.ns, len(group.steps)), _share(line.ns, busy),
+             _count(line.launches, group), _rate(line.flops, line.work_ns),
+             _rate(line.moved_bytes, line.work_ns)) for k, line in list(found.items())[:_TOP]]
+    return table(("kernel", "ms", "of busy", "launches", "GFLOP/s", "GB/s"),
+                 _with_rest(rows, found, group))
+
+
+def _layers(group: Group) -> str:
+    found = group.lines(lambda la: la.layer or f"({la.phase})")
+    steps, busy = len(group.steps), max(group.busy_ns, 1)
+    rows = [(k, _ms(line.ns, steps), _share(line.ns, busy),
+             *(_ms(line.phases[p], steps) if line.phases[p] else "" for p in _PHASES[:2]),
+             _count(line.launches, group)) for k, line in list(found.items())[:_TOP]]
+    return table(("layer", "ms", "of busy", "forward", "backward", "launches"),
+                 _with_rest(rows, found, group))
+
+
+def _with_rest(rows: Sequence[Sequence[str]], found: dict[str, Line], group: Group
+               ) -> list[Sequence[str]]:
+    """What the table leaves out, as its last line."""
+    rest = list(found.values())[_TOP:]
+    if not rest:
+        return list(rows)
+    ns = sum(line.ns for line in rest)
+    return [*rows, (f"{len(rest)} more", _ms(ns, len(group.steps)),
+                    _share(ns, max(group.busy_ns, 1)), *("" for _ in rows[0][3:]))]
+
+
+def _memory(run: Run, step: Step) -> str:
+    held = [m for m in run.memory if (m.subject, m.place) == (step.subject, step.place)]
+    peak = {m.role: m.bytes or 0 for m in held if m.moment == "peak"}
+    total = sum(peak.values())
+    rows = [(role, f"{peak[role]:,}", _share(peak[role], max(total, 1)))
+            for role in (*ROLES, SLACK) if peak.get(role)]
+    rows.append(("the device's memory in all", f"{total:,}", "100.0 %"))
+    rows += [("this process at its most", f"{m.bytes:,}", "") for m in held
+             if m.moment == "process peak"]
+    return table(("memory at the peak of a step", "bytes", "share"), rows)
+
+
+def _trust(run: Run, group: Group) -> str:
+    """How far times can be believed, and what it cost to take them."""
+    step = group.steps[0]
+    flagged: dict[str, int] = defaultdict(int)
+    for launch, _ in group.launches:
+        if launch.quality == "bounded":
+            flagged[launch.times_reason] += 1
+    lines = [f"{n} of {len(group.launches)} commands placed between their neighbours: {why}"
+             for why, n in flagged.items()]
+    clock = next((c for c in run.clocks if c.name == DEVICE_CLOCK), None)
+    if clock is not None and clock.error_ns is not None:
+        lines.append(f"device times are on the host's clock within {clock.error_ns / 1e3:.1f} us")
+    lines += [_overhead(r) for r in run.results
+              if r.study == STUDY and r.name == "overhead"
+              and (r.subject, r.place) == (step.subject, step.place)]
+    return "\n".join(lines)
+
+
+def _overhead(r: Result) -> str:
+    if r.value is None:
+        return f"overhead of recording: {r.value_reason}"
+    bounds = "" if r.low is None else f" ({r.bounds} {r.low:+.2f} to {r.high:+.2f})"
+    return (f"overhead of recording: {r.value:+.2f} % of a step{bounds}, {r.repeats} pairs of "
+            "steps in random order")
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The first column and a last one of words to the left, figures to the right."""
+    all_rows = [tuple(head), *map(tuple, rows)]
+    wide = [max(len(r[i]) for r in all_rows) for i in range(len(head))]
+    words = {0, *([len(head) - 1] if not head[-1] else [])}
+    return "\n".join(
+        "  ".join(c.ljust(w) if i in words else c.rjust(w)
+                  for i, (c, w) in enumerate(zip(r, wide, strict=True))).rstrip()
+        for r in all_rows)
+
+
+def _ms(ns: int, steps: int) -> str:
+    return f"{ns / 1e6 / max(steps, 1):.3f}"
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.1f} %"
+
+
+def _count(launches: int, group: Group) -> str:
+    each = launches / len(group.steps)
+    return f"{each:.0f}" if each == int(each) else f"{each:.1f}"
+
+
+def _rate(work: int, ns: int) -> str:
+    return f"{work / ns:.1f}" if work and ns else ""
