@@ -63,7 +63,8 @@ def levels(times: Sequence[float]) -> tuple[int, ...]:
             continue
         middle = median(present)
         scatter = _SCATTER * median(abs(t - middle) for t in present)
-        allowed = max(scatter, _LEAST_SCATTER * middle)
+        unsure = max(_LEAST_SCATTER, 0.5 / len(present))    # few steps tell little of their scatter
+        allowed = max(scatter, unsure * middle)
         now = (time > middle + allowed) - (time < middle - allowed)
         away = 0 if not now else away + 1 if now == side else 1
         side = now
@@ -99,7 +100,7 @@ def _line(times: Sequence[float], start: int, ahead: float) -> float:
 # Of equals the first: it minds a single slow step least.
 ESTIMATORS: dict[str, Estimator] = {"present level": _level, "median of 5": _recent,
                                     "last step": _last, "line": _line}
-_MARGIN = {"present level": 1.0, "median of 5": 0.8, "last step": 0.8, "line": 0.6}
+_MARGIN = {"present level": 1.0, "median of 5": 0.7, "last step": 0.6, "line": 0.6}
 
 
 class Foresight:
