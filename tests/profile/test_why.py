@@ -290,3 +290,20 @@ def test_a_run_without_launches_is_refused() -> None:
     assert str(said.value) == (
         "why is net b8 on gpu slow: this run has no such step with timed launches\n"
         "  try: handtorch profile MODEL makes one")
+
+
+def test_copies_are_not_taken_for_a_chain() -> None:
+    p = Plant()
+    p.begin()
+    good_gemm(p)
+    for _ in range(3):
+        p.op("copy", 900, nbytes=8 * MB, phase="transfer")
+    good_gemm(p)
+    p.end()
+    assert [c.cause for c in why(p.run()).changes] == ["copies"]
+
+
+def test_on_a_busy_machine_the_rest_is_doubtful() -> None:
+    assert why(busy_machine()).unknown == (
+        "how fast operations and kernels are on a free machine: here they shared its cores",)
+    assert why(naive_gemm()).unknown == ()

@@ -112,12 +112,13 @@ def unfused(steps: Sequence[StepTimes]) -> Change | None:
                   "keeps its parts apart")
 
 
-def slow_kernels(ops: Sequence[OpBound]) -> Iterator[Change]:
+def slow_kernels(ops: Sequence[OpBound], chained: set[str]) -> Iterator[Change]:
     """Kernels far below the roofline, by kernel."""
     slow: dict[tuple[str, ...], list[OpBound]] = {}
     for op in ops:
         reached = op.of_peak
-        if op.bound in ("compute", "memory") and reached is not None and reached < _SLOW:
+        bound = op.bound in ("compute", "memory") and op.node not in chained
+        if bound and reached is not None and reached < _SLOW:
             slow.setdefault(op.kernels, []).append(op)
     for kernels, same in slow.items():
         time, floor = sum(o.time_ns for o in same), sum(o.floor_ns for o in same)
@@ -138,10 +139,12 @@ def memory_layers(ops: Sequence[OpBound], chained: set[str]) -> Iterator[Change]
             layers.setdefault((op.layer or op.op, op.phase), []).append(op)
     for (layer, phase), same in layers.items():
         time = sum(o.time_ns for o in same)
+        rate = sum(o.floor_ns for o in same) / time
+        shown = f"at {100 * rate:.0f} % of the memory's rate" if rate <= 1 else (
+            f"at {rate:.1f} times the memory's rate, so partly from caches")
         yield Change("memory", time / 2, f"{layer} ({phase}: {same[0].op}) is bound by memory: it "
-                     f"moves its bytes at {100 * sum(o.floor_ns for o in same) / time:.0f} % of "
-                     "the device's rate", "fewer bytes: 16-bit values would halve them, fusing "
-                     "with a neighbour would keep them in registers")
+                     f"moves its bytes {shown}", "fewer bytes: 16-bit values would halve them, "
+                     "fusing with a neighbour would keep them in registers")
 
 
 def tiny_launches(steps: Sequence[StepTimes], peaks: Peaks) -> Change | None:
@@ -170,12 +173,12 @@ def busy_machine(run: Run, steps: Sequence[StepTimes], on_host: bool) -> Change 
     others = cores_of_others(run)
     if others is None or run.machine is None or not on_host:
         return None
-    share = others / run.machine.usable_cores
+    share = others / run.machine.cores
     if share < _LEAST_OTHERS:
         return None
     wall = sum(s.wall_ns for s in steps) / len(steps)
     return Change("busy machine", wall * min(share, 0.9),
-                  f"other programs use {others:.1f} of {run.machine.usable_cores} cores",
+                  f"other programs use {others:.1f} of {run.machine.cores} cores",
                   "end them, or measure again when the machine is free")
 
 
@@ -213,7 +216,7 @@ def _links(step: StepTimes) -> Iterator[tuple[Timed, Timed]]:
         first, second = a.launch, b.launch
         if (first.op in _FUSABLE | {_REGION} and second.op in _FUSABLE | {_REGION}
                 and not first.op == second.op == _REGION and first.phase == second.phase
-                and "launch" not in (a.bound, b.bound)
+                and not {"launch", "copy"} & {a.bound, b.bound}
                 and 0.4 < (first.moved_bytes or 0) / (second.moved_bytes or 1) < 2.5):
             yield a, b
 

@@ -68,7 +68,7 @@ def why(run: Run, *, subject: str = "", place: str = "", torch: Run | None = Non
     found = sorted((c for c in found if c.saves_ns >= _LEAST * wall), key=lambda c: -c.saves_ns)
     return Why(subject, place, count, wall,
                sum(t.own_ns for s in steps for t in s.work) / count, idle, peaks, ops,
-               tuple(found), tuple(_unknown(run, peaks)), beside)
+               tuple(found), tuple(_unknown(run, peaks, found)), beside)
 
 
 def _chosen(run: Run, subject: str, place: str) -> tuple[str, str]:
@@ -92,8 +92,9 @@ def _changes(run: Run, place: str, steps: Sequence[StepTimes], ops: Sequence[OpB
     for cause in causes.FROM_STEPS:
         if (change := cause(steps)) is not None:
             yield change
-    yield from causes.slow_kernels(ops)
-    yield from causes.memory_layers(ops, causes.chained_nodes(steps))
+    chained = causes.chained_nodes(steps)
+    yield from causes.slow_kernels(ops, chained)
+    yield from causes.memory_layers(ops, chained)
     if peaks is not None and (tiny := causes.tiny_launches(steps, peaks)) is not None:
         yield tiny
     if (busy := causes.busy_machine(run, steps, _on_host(run, place))) is not None:
@@ -141,11 +142,13 @@ def _by_layer(steps: Sequence[StepTimes]) -> dict[tuple[str, str], float]:
     return found
 
 
-def _unknown(run: Run, peaks: Peaks | None) -> Iterator[str]:
+def _unknown(run: Run, peaks: Peaks | None, found: Sequence[Change]) -> Iterator[str]:
     if peaks is None:
         yield _NO_PEAKS
     if causes.cores_of_others(run) is None:
         yield "what other programs used of the machine is not in this run"
+    if any(change.cause == "busy machine" for change in found):
+        yield "how fast operations and kernels are on a free machine: here they shared its cores"
 
 
 def told(found: Why) -> str:
