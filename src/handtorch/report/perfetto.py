@@ -75,17 +75,7 @@ def _value(level: Level, value: float) -> bytes:
 
 def _slice(uuid: int, span: Span, names: _Names) -> Iterator[bytes]:
     """What begins and what ends; viewers pair them by track."""
-    body = (_field(_CATEGORY_IIDS, names.number(_CATEGORIES, span.category))
-            + _field(_TYPE, _BEGIN) + _field(_NAME_IID, names.number(_EVENT_NAMES, span.name))
-            + _field(_TRACK_UUID, uuid))
-    for name, value in span.args:
-        said = _field(_ARG_NAME_IID, names.number(_ARG_NAMES, name))
-        if isinstance(value, int):
-            said += _field(_ARG_UINT, value)
-        else:
-            said += _field(_ARG_TEXT_IID, names.number(_ARG_TEXTS, value))
-        body += _message(_ANNOTATIONS, said)
-    yield _packet(_event(span.start_ns, body) + names.fresh())
+    yield _packet(_event(span.start_ns, names.begins(uuid, span)) + names.fresh())
     yield _packet(_event(span.end_ns, _field(_TYPE, _END) + _field(_TRACK_UUID, uuid)))
 
 
@@ -95,6 +85,27 @@ class _Names:
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, str], int] = {}
         self._waiting = b""
+        self._begins: dict[tuple[object, ...], bytes] = {}
+
+    def begins(self, uuid: int, span: Span) -> bytes:
+        """The event that begins `span`; steps repeat each other, so it is made once."""
+        key = uuid, span.name, span.category, span.args
+        if (known := self._begins.get(key)) is None:
+            known = self._begins[key] = self._begin(uuid, span)
+        return known
+
+    def _begin(self, uuid: int, span: Span) -> bytes:
+        body = (_field(_CATEGORY_IIDS, self.number(_CATEGORIES, span.category))
+                + _field(_TYPE, _BEGIN) + _field(_NAME_IID, self.number(_EVENT_NAMES, span.name))
+                + _field(_TRACK_UUID, uuid))
+        for name, value in span.args:
+            said = _field(_ARG_NAME_IID, self.number(_ARG_NAMES, name))
+            if isinstance(value, int):
+                said += _field(_ARG_UINT, value)
+            else:
+                said += _field(_ARG_TEXT_IID, self.number(_ARG_TEXTS, value))
+            body += _message(_ANNOTATIONS, said)
+        return body
 
     def number(self, of: int, text: str) -> int:
         known = self._numbers.get((of, text))
@@ -128,7 +139,7 @@ def _event(time_ns: int, body: bytes) -> bytes:
 
 
 def _packet(body: bytes) -> bytes:
-    return _message(_TRACE_PACKET, body + _field(_SEQUENCE, _ONE_SEQUENCE))
+    return _message(_TRACE_PACKET, body + _OF_SEQUENCE)
 
 
 def _message(number: int, body: bytes) -> bytes:
@@ -141,6 +152,8 @@ def _field(number: int, value: int) -> bytes:
 
 def _varint(value: int) -> bytes:
     """Seven bits a byte, the lowest first, the top bit says that more follow."""
+    if 0 <= value < 128:
+        return _ONE_BYTE[value]
     assert value >= 0, f"{value} has no unsigned form"
     made = bytearray()
     while value > 127:
@@ -148,3 +161,7 @@ def _varint(value: int) -> bytes:
         value >>= 7
     made.append(value)
     return bytes(made)
+
+
+_ONE_BYTE = [bytes((value,)) for value in range(128)]
+_OF_SEQUENCE = _field(_SEQUENCE, _ONE_SEQUENCE)

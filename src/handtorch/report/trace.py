@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from handtorch.errors import BadInput
 from handtorch.record import Gap, Launch, Memory, Run, Sample, Step
@@ -151,11 +152,14 @@ def _apart(name: str, spans: list[Span]) -> Iterator[Track]:
 
 def _memory(rows: Sequence[Memory], steps: Iterable[Step], starts: dict[tuple[int, int], int]
             ) -> Iterator[Level]:
-    """Bytes by role as the launches of each step find them."""
+    """Bytes by role as the launches of each step find them, where they change."""
+    steps = list(steps)
     for role in dict.fromkeys(m.role for m in rows):
-        points = [(starts[step.id, m.launch], float(m.bytes))
-                  for step in steps for m in rows
-                  if m.role == role and m.subject == step.subject and m.launch is not None
-                  and m.bytes is not None and (step.id, m.launch) in starts]
-        if points:
-            yield Level(f"memory: {role}", True, tuple(sorted(points)))
+        same = [m for m in rows if m.role == role]
+        points = sorted((starts[step.id, m.launch], float(m.bytes))
+                        for step in steps for m in same
+                        if m.subject == step.subject and m.launch is not None
+                        and m.bytes is not None and (step.id, m.launch) in starts)
+        changed = [b for a, b in pairwise([(0, -1.0), *points]) if a[1] != b[1]]
+        if changed:
+            yield Level(f"memory: {role}", True, tuple(changed))
