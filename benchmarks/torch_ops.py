@@ -2,8 +2,9 @@
 
     python benchmarks/torch_ops.py [--models A,B] [--rounds N] [--threads N] [--json]
 
-Steps run plain, under our hook and under torch.profiler, in an order drawn anew each round. An
-operation's figure is its total in a step, the median over the rounds; an operation inside another
+Steps run plain, under our hook and under torch.profiler, in an order drawn anew each round. Every
+call of an operation has the best of its rounds, so that another program's time slice is not taken
+for the operation; an operation's figure is the sum over its calls in a step, and one inside another
 is part of that one, on both sides. Each that takes at least 1 ms a step must agree within 10 %.
 torch.profiler is also held against itself, odd rounds against even ones: where even that differs by
 more than 5 %, the machine was too busy to judge, and the row says so."""
@@ -64,16 +65,30 @@ class Compared:
     rows: tuple[Agreement, ...]
 
 
-def outermost_ms(profile: Any) -> Counter[str]:
-    """Time by name of the `aten::` events that are inside no other."""
-    spent = Counter[str]()
+Calls = list[tuple[str, float]]             # operation, ms; in the order in which they ran
+
+
+def outermost(profile: Any) -> Calls:
+    """The `aten::` events that are inside no other."""
+    found = []
     for event in profile.events():
         above = event.cpu_parent
         while above is not None and not above.name.startswith("aten::"):
             above = above.cpu_parent
         if event.name.startswith("aten::") and above is None:
-            spent[event.name] += event.time_range.end - event.time_range.start
-    return Counter({name: us / 1000 for name, us in spent.items()})
+            found.append((event.time_range.start, event.name, event.time_range.end))
+    return [(name, (end - start) / 1000) for start, name, end in sorted(found)]
+
+
+def best(rounds: Sequence[Calls]) -> Counter[str]:
+    """By operation the sum over its calls, each the best of all rounds."""
+    names = [name for name, _ in rounds[0]]
+    assert all([name for name, _ in r] == names for r in rounds), "steps that are not the same"
+    spent = Counter[str]()
+    for name, times in zip(names, zip(*([ms for _, ms in r] for r in rounds), strict=True),
+                           strict=True):
+        spent[name] += min(times)
+    return spent
 
 
 class Sides:
@@ -86,8 +101,7 @@ class Sides:
         self._step, self._batch = entry.step(model, entry.optimizers(model)), entry.batch(size)
         self._ops = TorchOps()
         self.wall_ms: dict[str, list[float]] = {"plain": [], "hook": [], "profiler": []}
-        self.hook, self.profiler = list[Counter[str]](), list[Counter[str]]()
-        self.calls = Counter[str]()
+        self.hook, self.profiler = list[Calls](), list[Calls]()
 
     def run(self, way: str) -> None:
         getattr(self, f"_{way}")()
@@ -103,17 +117,13 @@ class Sides:
     def _hook(self) -> None:
         with self._ops.step():
             self._timed("hook")
-        seen = self._ops.steps.pop().ops
-        self.calls = Counter(op.name for op in seen)
-        spent = Counter[str]()
-        for op in seen:
-            spent[op.name] += op.end_ns - op.start_ns
-        self.hook.append(Counter({k: ns / 1e6 for k, ns in spent.items()}))
+        self.hook.append([(op.name, (op.end_ns - op.start_ns) / 1e6)
+                          for op in self._ops.steps.pop().ops])
 
     def _profiler(self) -> None:
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
             self._timed("profiler")
-        self.profiler.append(outermost_ms(profile))
+        self.profiler.append(outermost(profile))
 
 
 def compare(name: str, size: int, rounds: int) -> Compared:
@@ -124,12 +134,11 @@ def compare(name: str, size: int, rounds: int) -> Compared:
         if number == 0:                     # warms up
             sides.hook.clear()
             sides.profiler.clear()
-    rows = []
-    for op, calls in sides.calls.items():
-        theirs = [float(s[op]) for s in sides.profiler]
-        if median(theirs) >= LEAST_MS:
-            rows.append(Agreement(name, op, calls, median(float(s[op]) for s in sides.hook),
-                                  median(theirs), median(theirs[::2]) / median(theirs[1::2])))
+    ours, theirs = best(sides.hook), best(sides.profiler)
+    odd, even = best(sides.profiler[::2]), best(sides.profiler[1::2])
+    calls = Counter(op for op, _ in sides.hook[0])
+    rows = [Agreement(name, op, calls[op], ours[op], ms, odd[op] / even[op])
+            for op, ms in theirs.items() if ms >= LEAST_MS]
     rows.sort(key=lambda row: -row.profiler_ms)
     plain, hook, profiler = (median(sides.wall_ms[w][1:]) for w in ("plain", "hook", "profiler"))
     return Compared(name, plain, hook, profiler, tuple(rows))
