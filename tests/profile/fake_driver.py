@@ -30,6 +30,8 @@ class FakeDriver:
         shown = true_ns * (1 + self.ppm * 1e-6) + wandered
         return (np.floor(shown / self.step_ns).astype(np.int64) * self.step_ns) - self.offset_ns
 
+    queued_off_ns: int = 0              # how far QUEUED lies from the clock of START
+
     def sync(self, true_ns: float, jitter_ns: float) -> SyncPoint:
         """The host looks, the device's clock is read, the host looks again."""
         rng = np.random.default_rng(self.seed + int(true_ns))
@@ -37,7 +39,8 @@ class FakeDriver:
         shown = int(self.device(np.array([true_ns]))[0])
         # Counting in steps, the clock may stand on a number for a whole step.
         return SyncPoint(shown, int(np.floor(before)) - shown - self.step_ns,
-                         int(np.ceil(after)) - shown + self.step_ns, "timer")
+                         int(np.ceil(after)) - shown + self.step_ns, "write",
+                         abs(self.queued_off_ns) + 2 * self.step_ns)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,11 @@ def steps(driver: FakeDriver, begin_ns: float, count: int, launches: int, jitter
     """Steps of launches on an in-order queue, with what the host stamped around each step."""
     rng = np.random.default_rng(driver.seed)
     now, starts, ends, after, before = begin_ns, [], [], [], []
+    queued, flushed = [], []
     for _ in range(count):
         enqueued, now = now, now + rng.uniform(0, jitter_ns)
+        queued += sorted(rng.uniform(enqueued, now, launches))
+        flushed += [now] * launches
         for _ in range(launches):
             now += rng.uniform(0, jitter_ns / 10)
             starts.append(now)
@@ -66,5 +72,7 @@ def steps(driver: FakeDriver, begin_ns: float, count: int, launches: int, jitter
         now += pause_ns
     truth = Truth(np.array(starts), np.array(ends))
     start, end = driver.device(truth.start), driver.device(truth.end)
-    host = [np.floor(np.array(after)).astype(np.int64), np.ceil(np.array(before)).astype(np.int64)]
-    return truth, Stamps(start - 2000, start - 1000, start, end, *host)
+    asked = driver.device(np.array(queued)) + driver.queued_off_ns
+    host = [np.floor(np.array(after)).astype(np.int64),
+            *(np.ceil(np.array(x)).astype(np.int64) for x in (flushed, before))]
+    return truth, Stamps(asked, asked, start, end, *host)

@@ -27,6 +27,7 @@ COMMANDS = {
     "devices": "handtorch.cli.devices",
     "infer": "handtorch.cli.infer",
     "plan": "handtorch.cli.plan",
+    "profile": "handtorch.cli.profile",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",
     "tune": "handtorch.cli.tune",

@@ -2,14 +2,16 @@
 
 With `offset` = CLOCK_MONOTONIC - device time, what is known comes as bounds of the offset at some
 device time: two-sided from sync points, one-sided from the events themselves, because nothing
-starts before it was enqueued and nothing ends after it was seen to be done. Between two bounds the
-offset drifts: evenly, at a rate taken from the sync points, but for `WANDER`. So every bound holds
+starts before it was enqueued and nothing ends after it was seen to be done. QUEUED must lie inside
+the host's calls that enqueue; it is believed as far as it agreed with START at the sync points, and
+is what keeps a long run together that never stops to compare clocks. Between two bounds the offset
+drifts: evenly, at a rate taken from the sync points, but for `WANDER`. So every bound holds
 elsewhere too, widened by the time between; the tightest of all, from below and from above, is what
 an event is placed with, in the middle of the two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +22,7 @@ from handtorch.runtime.recorder import SyncPoint
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-WANDER = 100e-6             # how much the rate may change within a run: temperature, NTP
+WANDER = 50e-6              # how far the rate may be from its mean: temperature, NTP
 MOST_DRIFT = 1e-3           # no two clocks differ by more; NTP slews by half of it
 
 NO_TIMES = "the driver gave no START or END"
@@ -33,13 +35,14 @@ TOO_LATE = "the driver's END is after it was seen to be done"
 @dataclass(frozen=True)
 class Stamps:
     """Events in the order in which an in-order queue was given them: the driver's four times, and
-    two of the host: not before `after`, done by `before`."""
+    three of the host: not before `after`, enqueued by `flushed`, done by `before`."""
 
     queued: Ints
     submit: Ints
     start: Ints
     end: Ints
     after: Ints
+    flushed: Ints
     before: Ints
 
 
@@ -184,12 +187,29 @@ def _offsets(stamps: Stamps, good: NDArray[np.bool_], points: Sequence[SyncPoint
     """One offset for each good event, so that it keeps its length, and how far off it may be."""
     start, end = stamps.start[good], stamps.end[good]
     offsets = follow(points, (start, stamps.after[good] - start - step_ns, None),
-                     (end, None, stamps.before[good] - end + step_ns))
+                     (end, None, stamps.before[good] - end + step_ns),
+                     *_by_queued(stamps, good, points, step_ns))
     (low, high), (late_low, late_high) = offsets.bounds(start), offsets.bounds(end)
     offset = (low + high) / 2
     error = np.maximum.reduce([high - offset, offset - late_low, late_high - offset]) + step_ns
     return (np.rint(offset).astype(np.int64) + offsets.base_ns,
             np.ceil(error).astype(np.int64) + 1)
+
+
+def _by_queued(stamps: Stamps, good: NDArray[np.bool_], points: Sequence[SyncPoint], step_ns: int
+               ) -> Iterator[Bounds]:
+    """Bounds from QUEUED of good events, as far as it was found to be on the same clock."""
+    compared = [p.queued_off_ns for p in points if p.kind == "write"]
+    off = [ns for ns in compared if ns is not None]
+    if len(off) < len(compared) or not off:
+        return
+    queued = stamps.queued[good]
+    low = stamps.after[good] - queued - step_ns - min(off)
+    high = stamps.flushed[good] - queued + step_ns + min(off)
+    known = follow(points)
+    least, most = known.bounds(queued)
+    agrees = (queued > 0) & (low - known.base_ns <= most) & (high - known.base_ns >= least)
+    yield queued[agrees], low[agrees], high[agrees]
 
 
 def _between_neighbours(stamps: Stamps, good: NDArray[np.bool_], start: Ints, end: Ints,

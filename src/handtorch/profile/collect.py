@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ def collected(recorder: Recorder, of: Subject) -> list[Row]:
     host = _host(recorder, calls)
     rows: list[Row] = [Clock(name=HOST_CLOCK, offset_ns=0, error_ns=0, provenance="measured"),
                        *_clock(recorder.syncs, placed)]
+    labels = _Labels(of.program)
     at, window_end = 0, None
     for i, call in enumerate(calls):
         count = sum(len(_times(p)) for p in call.passes)
@@ -67,7 +69,7 @@ def collected(recorder: Recorder, of: Subject) -> list[Row]:
         follows = i > 0 and calls[i - 1].stretch == call.stretch
         start = window_end if follows and window_end is not None else call.begin_ns
         window_end = max(start, int(placed.end[part].max(initial=start)))
-        rows += _step(of, i, call, (start, window_end), placed, part, host)
+        rows += _step(of, i, call, (start, window_end), placed, part, host, labels)
     return rows
 
 
@@ -89,9 +91,9 @@ def _stamps(recorder: Recorder, passes: Sequence[tuple[Call, Pass]], ring: int) 
     counts = [len(_times(p)) for _, p in passes]
     times = np.concatenate([np.zeros((0, 4), np.int64), *(_times(p) for _, p in passes)])
     queued, submit, start, end = times.T
+    host = ([p.copied_ns for _, p in passes], [p.flushed_ns for _, p in passes], done)
     return Stamps(queued, submit, start, end,
-                  np.repeat(np.array([p.copied_ns for _, p in passes], np.int64), counts),
-                  np.repeat(np.array(done, np.int64), counts))
+                  *(np.repeat(np.array(stamps, np.int64), counts) for stamps in host))
 
 
 def _host(recorder: Recorder, calls: Sequence[Call]) -> list[Work]:
@@ -125,15 +127,14 @@ def _clock(points: Sequence[SyncPoint], placed: Placed) -> Iterator[Row]:
 
 
 def _step(of: Subject, number: int, call: Call, window: tuple[int, int], placed: Placed,
-          part: slice, host: Sequence[Work]) -> Iterator[Row]:
+          part: slice, host: Sequence[Work], labels: _Labels) -> Iterator[Row]:
     yield Step(id=number, place=of.place, subject=of.name, number=call.number, kind=of.kind,
                clock=HOST_CLOCK, start_ns=window[0], end_ns=window[1], provenance="measured")
     handed = _handed(call, placed, part)
-    labels = [label for i, p in enumerate(call.passes) for label in _labels(of.program, p, i)]
-    launched = sum(p.launches for p in call.passes)
+    told = [label for i, p in enumerate(call.passes) for label in labels.of(p, i)]
     ours = [w for w in host if w.call == number]
-    numbers = iter(range(launched, launched + len(labels) + len(ours)))
-    for label, i in zip(labels, range(part.start, part.stop), strict=True):
+    numbers = itertools.count(len(of.program.steps) * len(call.passes))
+    for label, i in zip(told, range(part.start, part.stop), strict=True):
         yield _launch(number, next(numbers) if label["number"] is None else label["number"],
                       label, placed, i)
     for work in ours:
@@ -167,23 +168,34 @@ def _handed(call: Call, placed: Placed, part: slice) -> list[int | None]:
             for t, why in zip(handed, placed.reason[part], strict=True)]
 
 
-def _labels(program: Program, seen: Pass, turn: int) -> Iterator[dict[str, Any]]:
-    """What each event of a pass is, in the order in which they were enqueued. A launch has the
-    number of its place in the program, those of a second micro-batch come behind all of the first.
-    """
-    graph, plan = program.graph, program.plan
-    sizes = [[b - a for a, b in spans(_ports(program, ports))]
-             for ports in (graph.inputs, graph.outputs)]
-    ins, outs = sizes
-    yield from _moves("unmap", seen.unmaps, [*ins, *(0 for _ in outs)])
-    for i, step in enumerate(program.steps[:seen.launches]):
-        node = program.node_of(step)
-        yield {"number": turn * len(program.steps) + i, "kernel": step.kernel, "op": node.op,
-               "layer": node.layer, "phase": node.phase, "source_line": str(node.where or ""),
-               "node": str(step.node), "flops": step.flops, "moved_bytes": step.bytes}
-    maps = len(_times(seen)) - seen.unmaps - seen.launches
-    yield from _moves("map", maps, [*(0 for _ in ins), *outs])
-    assert plan is program.plan
+class _Labels:
+    """What each event of a pass is; the same for every pass, so it is worked out once."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._known: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+
+    def of(self, seen: Pass, turn: int) -> list[dict[str, Any]]:
+        """In the order in which they were enqueued. A launch has the number of its place in the
+        program; those of a second micro-batch come behind all of the first."""
+        key = (turn, seen.unmaps, seen.launches, len(_times(seen)))
+        if key not in self._known:
+            self._known[key] = list(self._made(*key))
+        return self._known[key]
+
+    def _made(self, turn: int, unmaps: int, launches: int, events: int
+              ) -> Iterator[dict[str, Any]]:
+        program = self._program
+        ins, outs = ([b - a for a, b in spans(_ports(program, ports))]
+                     for ports in (program.graph.inputs, program.graph.outputs))
+        yield from _moves("unmap", unmaps, [*ins, *(0 for _ in outs)])
+        for i, step in enumerate(program.steps[:launches]):
+            node = program.node_of(step)
+            yield {"number": turn * len(program.steps) + i, "kernel": step.kernel, "op": node.op,
+                   "layer": node.layer, "phase": node.phase,
+                   "source_line": str(node.where or ""), "node": str(step.node),
+                   "flops": step.flops, "moved_bytes": step.bytes}
+        yield from _moves("map", events - unmaps - launches, [*(0 for _ in ins), *outs])
 
 
 def _ports(program: Program, ports: Sequence[Any]) -> Ports:

@@ -23,12 +23,16 @@ now_ns = time.monotonic_ns
 @dataclass(frozen=True)
 class SyncPoint:
     """When the device's clock showed `device_ns`, CLOCK_MONOTONIC was ahead of it by `low_ns` at
-    least and `high_ns` at most."""
+    least and `high_ns` at most.
+
+    `queued_off_ns` is how far QUEUED may be from the clock of START and END, at most; None where
+    the two were not compared or disagree."""
 
     device_ns: int
     low_ns: int
     high_ns: int
     kind: Literal["timer", "write"]
+    queued_off_ns: int | None = None
 
 
 @dataclass(slots=True, eq=False)

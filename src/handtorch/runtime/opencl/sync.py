@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,20 +69,33 @@ def timer_point(on: OpenCLContext, tries: int) -> SyncPoint | None:
 
 def write_point(on: OpenCLContext, word: Any, tries: int) -> SyncPoint | None:
     """By small writes on the idle profiling queue: each starts after it was enqueued and ends
-    before the wait for it does. None if the driver gave no usable time."""
-    seen = []
+    before the wait for it does. QUEUED lies between the two ends of the call that enqueues it.
+    None if the driver gave no usable time."""
+    seen, queued = [], []
     zero = np.zeros(1, "f4")
     with on.asking("comparing clocks"):
         for _ in range(tries):
             before = now_ns()
             event = on.cl.enqueue_fill_buffer(on.timed_queue, word, zero, 0, 4)
+            returned = now_ns()
             event.wait()
             after = now_ns()
-            start, end = (int(t) for t in read_times(on, [event])[0, 2:])
+            asked, _, start, end = (int(t) for t in read_times(on, [event])[0])
             if 0 < start <= end:
                 # As a moment at START: what came after END is known to be at least as late.
                 seen.append((start, before, after - (end - start)))
-    return _tightest(seen, "write")
+                queued.append((asked, before, returned))
+    point, by_queued = _tightest(seen, "write"), _tightest(queued, "write")
+    if point is None or by_queued is None:
+        return point
+    return replace(point, queued_off_ns=_apart(point, by_queued))
+
+
+def _apart(one: SyncPoint, other: SyncPoint) -> int | None:
+    """How far apart two offsets may be that lie in these bounds; None if they cannot be equal."""
+    if max(one.low_ns, other.low_ns) > min(one.high_ns, other.high_ns):
+        return None
+    return max(one.high_ns - other.low_ns, other.high_ns - one.low_ns)
 
 
 def _tightest(seen: Sequence[tuple[int, int, int]], kind: Any) -> SyncPoint | None:

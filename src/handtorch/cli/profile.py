@@ -1,0 +1,196 @@
+"""`handtorch profile MODEL`: where the time and the memory of a step go, on one clock."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from handtorch.cli.main import EXIT_OK
+from handtorch.errors import BadInput
+
+if TYPE_CHECKING:
+    from handtorch.api.inference import Inference
+    from handtorch.api.step import TrainStep
+    from handtorch.profile.profile import Profile
+
+HELP = "Show where the time and the memory of a step go, launch by launch"
+EXAMPLE = "handtorch profile HarLSTM --batch 32 --steps 50 --out har.htr"
+COMMON = ("device", "quick")
+_WARM_UP = 3
+_QUICK_STEPS, _QUICK_PAIRS = 5, 6
+_SAMPLE = "digits"
+
+
+def add_args(parser: ArgumentParser) -> None:
+    parser.add_argument("what", metavar="MODEL|module:function|FILE.ht", help="a model of the zoo; "
+                        "a function of yours that gives a step and a batch for it; a saved step or "
+                        "model, or `digits`")
+    parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
+                        "named")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch of a "
+                        "model of the zoo (16)")
+    parser.add_argument("--steps", metavar="N", type=int, default=20, help="steps to record, after "
+                        f"{_WARM_UP} that are not (20)")
+    parser.add_argument("--pairs", metavar="N", type=int, default=10, help="pairs of steps with and "
+                        "without recording, to tell what it costs (10; 0: leave that out)")
+    parser.add_argument("--out", metavar="RUN.htr", type=Path, help="keep everything in a run file")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is profiled: a step, a batch for it, and what to call it."""
+
+    step: TrainStep | Inference
+    batch: Sequence[Any]
+    name: str
+
+
+def run(args: Namespace, out: TextIO) -> int:
+    """Warm up, record, measure what recording costs, and tell."""
+    from handtorch.profile.profile import Profile
+    from handtorch.record import to_json
+    from handtorch.selftest import verdict
+
+    steps, pairs = _counts(args)
+    if args.out is not None and args.out.exists():
+        raise BadInput(f"--out {args.out}", why="it already exists", fix="another name")
+    _progress(f"preparing {args.what}")
+    target = _target(args)
+    taken = Profile(target.step.session, target.name, command=_command(args))
+    taken.self_test = cast(Any, verdict(taken.context.found, run=False).state)
+    _record(target, taken, steps, pairs)
+    if args.out is not None:
+        taken.save(args.out)
+    if args.json:
+        told = {"run_file": str(args.out)} if args.out is not None else {}
+        out.write(json.dumps({**told, **json.loads(to_json(taken.run))}) + "\n")
+    else:
+        out.write(taken.table())
+        out.write(f"\nrun file  {args.out}\n" if args.out is not None else "")
+    target.step.close()
+    return EXIT_OK
+
+
+def _counts(args: Namespace) -> tuple[int, int]:
+    for name, least in (("steps", 1), ("batch", 1), ("pairs", 0)):
+        if getattr(args, name) < least:
+            raise BadInput(f"--{name} {getattr(args, name)}", why=f"it is {least} or more")
+    if args.quick:
+        return min(args.steps, _QUICK_STEPS), min(args.pairs, _QUICK_PAIRS)
+    return args.steps, args.pairs
+
+
+def _record(target: Target, taken: Profile, steps: int, pairs: int) -> None:
+    """As a loop does it that asks for its loss at the end: the host runs ahead of the device."""
+    def one() -> None:
+        _waited(target.step(*target.batch))
+
+    _progress(f"{_WARM_UP} steps to warm up")
+    for _ in range(_WARM_UP):
+        one()
+    _progress(f"recording {steps} steps")
+    with taken:
+        for _ in range(steps):
+            given = target.step(*target.batch)
+        _waited(given)
+    if pairs:
+        _progress(f"{pairs} pairs of steps with and without recording")
+        taken.audit(one, pairs)
+    _progress("measuring the device's best rates")
+    taken.peaks()
+
+
+def _waited(given: Any) -> None:
+    """Wait for what a step gave: a loss, several, or arrays."""
+    results = given.values() if isinstance(given, dict) else given if isinstance(
+        given, tuple) else (given,)
+    for result in results:
+        if hasattr(result, "numpy"):
+            result.numpy()
+
+
+def _target(args: Namespace) -> Target:
+    if ":" in args.what:
+        return _from_function(args)
+    if args.what == _SAMPLE or args.what.endswith(".ht"):
+        return _from_file(args)
+    return _from_zoo(args)
+
+
+def _from_zoo(args: Namespace) -> Target:
+    try:
+        from handtorch.zoo.registry import MODELS
+    except ImportError as e:
+        raise BadInput(f"profile {args.what}", why=f"the zoo needs torch ({e})",
+                       fix="pip install handtorch[torch], or a saved step: FILE.ht") from e
+    from handtorch.api.make import train_step
+
+    if args.what not in MODELS:
+        raise BadInput(f"no model {args.what!r} in the zoo", why=f"there is {', '.join(MODELS)}",
+                       fix="one of these, FILE.ht, or module:function")
+    entry = MODELS[args.what]
+    model, data = entry.make(args.form), entry.batch(args.batch, args.form)
+    made = entry.optimizers(model)
+    step = train_step(entry.step(model, made), models=[model], optimizers=made, example=data,
+                      device=args.device, check_finite=False)
+    form = f" {args.form}" if args.form else ""
+    return Target(step, data, f"{args.what}{form} b{args.batch}")
+
+
+def _from_file(args: Namespace) -> Target:
+    """A saved step or model on random numbers; indices and labels are 0, which all take."""
+    import numpy as np
+
+    from handtorch.api.load import load
+    from handtorch.dtypes import dtype
+    from handtorch.profile.profile import default_name
+    from handtorch.store.sample import model_file
+
+    path = model_file(args.what)
+    step = load(path, args.device, check_finite=False)
+    rng = np.random.default_rng(0)
+    batch = [rng.normal(size=p.value.shape).astype("f4") if p.value.dtype == "f32"
+             else np.zeros(p.value.shape, dtype(p.value.dtype).numpy)
+             for p in step.session.graph.inputs]
+    return Target(step, batch, f"{path.stem} {default_name(step.session)}")
+
+
+def _from_function(args: Namespace) -> Target:
+    """`module:function`, found from the folder one is in, gives a step and a batch for it."""
+    from handtorch.runtime.session import Session
+
+    module, _, function = args.what.partition(":")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        make = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as e:
+        raise BadInput(f"profile {args.what}", why=str(e),
+                       fix="a module that Python finds from here, and a function in it") from e
+    given = make(device=args.device) if args.device else make()
+    pair = given if isinstance(given, tuple) and len(given) == 2 else (None, None)
+    if not isinstance(getattr(pair[0], "session", None), Session):
+        raise BadInput(f"{args.what} gives a {type(given).__name__}",
+                       why="it is to give a step and a batch for it",
+                       fix="return step, (x, y) with step = ht.train_step(...) or "
+                           "ht.inference(...)")
+    batch = pair[1] if isinstance(pair[1], tuple | list) else (pair[1],)
+    return Target(cast("TrainStep | Inference", pair[0]), batch, args.what)
+
+
+def _command(args: Namespace) -> str:
+    words = ["handtorch profile", args.what, f"--form {args.form}" if args.form else "",
+             f"--batch {args.batch}", f"--steps {args.steps}",
+             f"--device {args.device}" if args.device else "", "--quick" if args.quick else ""]
+    return " ".join(filter(None, words))
+
+
+def _progress(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
