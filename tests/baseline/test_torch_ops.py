@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from handtorch.baseline.torch_ops import TorchOps, TorchRows, watch
+from handtorch.baseline.torch_origin import Origins
 from handtorch.errors import BadInput
 
 
@@ -133,6 +134,53 @@ def test_a_step_that_fails_leaves_torch_as_it_was() -> None:
     with ops.step():
         torch.ones(3) * 2
     assert [op.name for op in ops.steps[0].ops] == ["aten::ones", "aten::mul"]
+
+
+def test_steps_that_repeat_are_only_stamped(monkeypatch: pytest.MonkeyPatch) -> None:
+    ops, step = TorchOps(), training(fresh())
+    for _ in range(2):                          # the first makes the momentum
+        with ops.step():
+            step(*batch())
+    ops.steps.clear()
+    with ops.step():
+        step(*batch())
+    monkeypatch.setattr(Origins, "current", lambda *_: pytest.fail("learnt again"))
+    monkeypatch.setattr(Origins, "follow", lambda *_: pytest.fail("followed again"))
+    with ops.step():
+        step(*batch())
+    first, second = ([op.label for op in s.ops] for s in ops.steps)
+    assert first == second
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_gradients_are_added_up_in_place_as_ever(learns: bool) -> None:
+    ops, step = TorchOps(), training(fresh())
+    for _ in range(4):
+        with ops.step():
+            step(*batch())
+        ops._learns = learns
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        step(*batch())
+    assert Counter(op.name for op in ops.steps[-1].ops) == outermost(profile)[0]
+
+
+def test_a_step_that_goes_another_way_is_seen_and_the_next_learnt() -> None:
+    ops, x = TorchOps(), torch.ones(4)
+
+    def run(way: str) -> list[tuple[str, int | None]]:
+        with ops.step():
+            y = x + 1
+            if way == "longer":
+                y = y.exp()
+            y = (y if way != "wider" else torch.ones(8)) * 2
+        return [(op.name, op.label.flops) for op in ops.steps[-1].ops]
+
+    plain = [("aten::add", 4), ("aten::mul", 4)]
+    assert run("plain") == plain
+    assert run("longer") == [("aten::add", 4), ("aten::exp", 4), ("aten::mul", 4)]
+    assert run("plain") == plain and run("plain") == plain
+    assert run("wider") == [("aten::add", 4), ("aten::ones", None), ("aten::mul", 8)]
+    assert run("plain") == plain
 
 
 def test_one_watch_at_a_time() -> None:

@@ -5,37 +5,30 @@ runs is what runs without it. A `TorchDispatchMode` stands below and changes the
 on, autograd adds up gradients out of place (on a ResNet50, `add` took twice its time).
 
 An operation that calls others is one row, named as torch.profiler names its outermost `aten::`
-event. The hook costs some 15 us an operation, nearly all of it outside the stamps."""
+event."""
 
 from __future__ import annotations
 
 import linecache
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.graph import _engine_run_backward
-from torch.nn.modules import module as torch_module
-from torch.optim import optimizer as torch_optimizer
 
-from handtorch.baseline.torch_work import Work, work
-from handtorch.capture.lines import is_users
+from handtorch.baseline.torch_origin import Origin, Origins
+from handtorch.baseline.torch_work import work
 from handtorch.errors import BadInput
 from handtorch.record import Clock, Gap, Launch, Place, Step
 
 PLACE, CLOCK, LANE = "torch cpu", "CLOCK_MONOTONIC", "cpu"
 _KEY_NAME = "TESTING_ONLY_GenericMode"
-_ENGINE: CodeType = _engine_run_backward.__code__
 _NO_QUEUE = "torch runs it where it is called: there is no queue"
 _NO_RULE = "no rule for the arithmetic of this operation"
-_ZOO = str(Path(__file__).parents[1] / "zoo")   # its models stand for the user's own
 _ASKED = 200                                    # calls of an operation that does nothing
 _now = time.monotonic_ns
 
@@ -50,28 +43,27 @@ _KEY = _key()
 _KEYS = torch._C.DispatchKeySet(_KEY)
 
 
-class Origin(NamedTuple):
-    """Where an operation comes from; the line as (file, number)."""
+class Label(NamedTuple):
+    """What is said of an operation, equal in every step."""
 
-    layer: str
-    phase: str
-    line: tuple[str, int] | None
-
-    @property
-    def backward(self) -> Origin:
-        """The same for the gradient of what was made here."""
-        return self._replace(phase="backward")
+    op: Any
+    shape: Any                                  # of its first argument, if that is a tensor
+    name: str
+    origin: Origin
+    flops: int | None
+    moved_bytes: int
 
 
 class Seen(NamedTuple):
     """One operation as the hook saw it."""
 
-    name: str
+    label: Label
     start_ns: int
     end_ns: int
-    origin: Origin
-    flops: int | None
-    moved_bytes: int
+
+    @property
+    def name(self) -> str:
+        return self.label.name
 
 
 @dataclass(frozen=True)
@@ -103,15 +95,18 @@ class TorchOps:
     """Watches the steps run inside `with ops.step():`; at other times torch is as ever.
 
     A step's window begins where the one before it ended, until `pause()`: then it begins with its
-    call. One of them at a time, on one thread (autograd's CPU work runs on the caller's)."""
+    call. One of them at a time, on one thread (autograd's CPU work runs on the caller's).
+
+    The first step is learnt: layers, lines and work, some 15 us an operation. Later ones are only
+    stamped as long as they run the same operations on the same shapes; one that does not is
+    labelled as far as can be seen, and the next is learnt again."""
 
     def __init__(self) -> None:
         self.steps: list[SeenStep] = []
-        self._layers, self._optimizing = _Layers(), 0
-        self._ops: list[Seen] = []
-        self._made_by: dict[int, Origin] = {}   # autograd's number of a node: who made it
-        self._user: dict[CodeType, bool] = {}
-        self._work: dict[tuple[Any, ...], Work] = {}
+        self._origins = Origins()
+        self._ops: list[tuple[Label, int, int]] = []
+        self._known: list[Label] = []           # of the step that was learnt
+        self._learns = True
         self._reached_ns: int | None = None
         self._asking_ns = 0
         self._asking_ns = self._cost_of_asking()
@@ -123,10 +118,12 @@ class TorchOps:
         if _watching is not None:
             raise BadInput("watching torch's operations", why="another watch is on",
                            fix="end that one first")
-        self._ops, self._made_by = [], {}
+        self._ops = []
+        if self._learns:
+            self._known = []
         with ExitStack() as undo:
-            undo.enter_context(self._layers.follow())
-            undo.enter_context(self._follow_optimizers())
+            if self._learns:
+                undo.enter_context(self._origins.follow())
             _install()
             _watching = self
             undo.callback(_forget)
@@ -135,8 +132,12 @@ class TorchOps:
                 yield
             end_ns = _now()
         start_ns = called_ns if self._reached_ns is None else self._reached_ns
-        self.steps.append(SeenStep(start_ns, called_ns, end_ns, tuple(self._ops)))
+        asking = self._asking_ns
+        seen = tuple(Seen(label, min(a + asking, b), b) for label, a, b in self._ops)
+        self.steps.append(SeenStep(start_ns, called_ns, end_ns, seen))
         self._reached_ns = end_ns
+        self._learns = not self._learns and len(seen) != len(self._known)   # it went another way
+        self._known = [op.label for op in seen]
 
     def pause(self) -> None:
         """What happens until the next step is not part of it."""
@@ -144,72 +145,44 @@ class TorchOps:
 
     def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The operation's result; called by the hook."""
-        origin = self._origin()
+        at = len(self._ops)
+        if at < len(self._known):               # little is done here: it would empty the caches
+            label = self._known[at]
+            if label.op is op and (label.shape is None or label.shape == args[0].shape):
+                start_ns = _now()
+                out = op(*args, **kwargs)
+                end_ns = _now()
+                self._ops.append((label, start_ns, end_ns))
+                return out
+        if op.namespace == "profiler":          # torch's own marks, which do no work
+            return op(*args, **kwargs)
+        return self._learn(op, args, kwargs)
+
+    def _learn(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        origin = self._origins.current(3)
         first = torch._C._autograd._get_sequence_nr()
         start_ns = _now()
         out = op(*args, **kwargs)
         end_ns = _now()
-        for number in range(first, torch._C._autograd._get_sequence_nr()):
-            self._made_by[number] = origin
-        if op.namespace != "profiler":          # torch's own marks, which do no work
-            flops, moved = self._work_of(op, args, kwargs, out)
-            start_ns = min(start_ns + self._asking_ns, end_ns)
-            self._ops.append(Seen(op._schema.name, start_ns, end_ns, origin, flops, moved))
+        self._origins.made(first, torch._C._autograd._get_sequence_nr(), origin)
+        shape = args[0].shape if args and isinstance(args[0], torch.Tensor) else None
+        label = Label(op, shape, op._schema.name, origin, *work(op, args, kwargs, out))
+        self._ops.append((label, start_ns, end_ns))
+        del self._known[len(self._ops) - 1:]    # what follows has another place
         return out
-
-    def _work_of(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Work:
-        """Looked up: the same place of a step and the same shapes are the same work."""
-        key = (len(self._ops), op, *[a.shape for a in args if isinstance(a, torch.Tensor)])
-        if (known := self._work.get(key)) is None:
-            known = self._work[key] = work(op, args, kwargs, out)
-        return known
-
-    def _origin(self) -> Origin:
-        node = torch._C._current_autograd_node()
-        if node is not None and (made := self._made_by.get(node._sequence_nr())) is not None:
-            return made.backward
-        line, in_backward = self._line(sys._getframe(3))
-        in_backward = in_backward or node is not None
-        phase = "backward" if in_backward else "optimizer" if self._optimizing else "forward"
-        return Origin(self._layers.innermost, phase, line)
-
-    def _line(self, frame: FrameType | None) -> tuple[tuple[str, int] | None, bool]:
-        """The innermost line that is the user's, and whether autograd's engine runs below it."""
-        in_backward = False
-        while frame is not None:
-            code = frame.f_code
-            in_backward = in_backward or code is _ENGINE
-            if (users := self._user.get(code)) is None:
-                users = self._user[code] = is_users(frame) or code.co_filename.startswith(_ZOO)
-            if users:
-                return (code.co_filename, frame.f_lineno), in_backward
-            frame = frame.f_back
-        return None, in_backward
-
-    @contextmanager
-    def _follow_optimizers(self) -> Iterator[None]:
-        def begin(*_: Any) -> None:
-            self._optimizing += 1
-
-        def end(*_: Any) -> None:
-            self._optimizing -= 1
-        hooks = (torch_optimizer.register_optimizer_step_pre_hook(begin),
-                 torch_optimizer.register_optimizer_step_post_hook(end))
-        try:
-            yield
-        finally:
-            self._optimizing = 0
-            for hook in hooks:
-                hook.remove()
 
     def _cost_of_asking(self) -> int:
         """Between the stamps of an operation that does nothing: that much is not the operation."""
         x = torch.ones(1)
         with self.step():
-            for _ in range(_ASKED):
+            for _ in range(_ASKED):             # half of them learnt, then stamped
+                if len(self._ops) == _ASKED // 2:
+                    self._known = [self._ops[-1][0]] * _ASKED
                 torch.ops.aten.is_same_size.default(x, x)
-        spent = int(median(op.end_ns - op.start_ns for op in self.steps.pop().ops))
+            spent = int(median(b - a for _, a, b in self._ops[_ASKED // 2:]))
+        self.steps.clear()
         self.pause()
+        self._learns = True
         return spent
 
     def rows(self, subject: str, kind: str = "training", first_id: int = 0) -> TorchRows:
@@ -242,13 +215,14 @@ def place() -> Place:
 
 
 def _launch(step: int, number: int, op: Seen) -> Launch:
-    name = op.name.partition("::")[2]
+    said, name = op.label, op.name.partition("::")[2]
     return Launch(
-        step=step, number=number, kernel=op.name, op=name, layer=op.origin.layer,
-        phase=op.origin.phase, source_line=_shown(op.origin.line), clock=CLOCK, queued_ns=None,
+        step=step, number=number, kernel=op.name, op=name, layer=said.origin.layer,
+        phase=said.origin.phase, source_line=_shown(said.origin.line), clock=CLOCK, queued_ns=None,
         submit_ns=None, start_ns=op.start_ns, end_ns=op.end_ns, times_reason=_NO_QUEUE,
-        flops=op.flops, moved_bytes=op.moved_bytes, work_reason="" if op.flops is not None
-        else _NO_RULE, provenance="measured", lane=LANE, node=f"{number} {name}")
+        flops=said.flops, moved_bytes=said.moved_bytes,
+        work_reason="" if said.flops is not None else _NO_RULE, provenance="measured",
+        lane=LANE, node=f"{number} {name}")
 
 
 def _shown(line: tuple[str, int] | None) -> str:
@@ -273,38 +247,6 @@ def _gaps(step: int, seen: SeenStep) -> list[Gap]:
         reached_ns = op.end_ns
     add("dispatch", reached_ns, seen.end_ns)
     return made
-
-
-class _Layers:
-    """The path of the module that runs, in the outermost module that was called."""
-
-    def __init__(self) -> None:
-        self._stack: list[str] = []
-        self._paths: dict[torch.nn.Module, str] = {}
-
-    @property
-    def innermost(self) -> str:
-        return self._stack[-1] if self._stack else ""
-
-    @contextmanager
-    def follow(self) -> Iterator[None]:
-        hooks = (torch_module.register_module_forward_pre_hook(self._enter),
-                 torch_module.register_module_forward_hook(self._leave, always_call=True))
-        try:
-            yield
-        finally:
-            self._stack.clear()
-            for hook in hooks:
-                hook.remove()
-
-    def _enter(self, module: torch.nn.Module, _: Any) -> None:
-        if module not in self._paths:           # an outermost one brings the names of its parts
-            inside = f"{self.innermost}." if self._stack else ""
-            self._paths |= {m: inside + path for path, m in module.named_modules()}
-        self._stack.append(self._paths[module])
-
-    def _leave(self, *_: Any) -> None:
-        self._stack.pop()
 
 
 _watching: TorchOps | None = None

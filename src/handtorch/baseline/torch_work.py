@@ -41,9 +41,17 @@ def _tensors(values: Args) -> Iterator[torch.Tensor]:
 
 
 def _is_view(made: torch.Tensor, given: Sequence[torch.Tensor]) -> bool:
-    """Whether nothing was computed for it: it lies in the memory of what came in."""
+    """Whether nothing was computed for it: it lies in the memory of what came in.
+
+    By addresses: asking for a tensor's storage leaves something behind that makes autograd add up
+    gradients out of place."""
     return made.numel() > 0 and any(
-        made.untyped_storage().data_ptr() == t.untyped_storage().data_ptr() for t in given)
+        t.numel() and 0 <= made.data_ptr() - t.data_ptr() < _spanned_bytes(t) for t in given)
+
+
+def _spanned_bytes(x: torch.Tensor) -> int:
+    steps = sum((n - 1) * s for n, s in zip(x.shape, x.stride(), strict=True))
+    return (1 + steps) * x.element_size()
 
 
 def _product(args: Args, out: torch.Tensor) -> int:
