@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.profile.fake_driver import FakeDriver, Truth, steps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.profile import clocks
 from handtorch.profile.clocks import NO_TIMES, SWAPPED, Placed, Stamps, place, resolution_ns
 from handtorch.runtime.recorder import SyncPoint
+from tests.profile.fake_driver import FakeDriver, Truth, steps
 
 BEGIN = 5e12                                     # CLOCK_MONOTONIC after an hour and a half
 DRIVERS = st.builds(

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +61,7 @@ def test_commands_and_gaps_add_up_to_the_step(
     inside = clipped([c[:2] for c in commands], window)
     assert busy_ns(inside) + sum(g.end_ns - g.start_ns for g in found) == window[1] - window[0]
     assert sum(own_ns(inside)) == len({t for a, b in inside for t in range(a, b)})
-    for before, after in zip(found, found[1:], strict=False):
+    for before, after in pairwise(found):
         assert before.end_ns <= after.start_ns
     for gap in found:
         assert gap.start_ns < gap.end_ns

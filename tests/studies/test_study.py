@@ -56,24 +56,3 @@ def test_a_cpu_device_is_the_same_silicon_as_the_host(tmp_path: Path) -> None:
     part = recorded(tmp_path / "b.htr", replace(cpu, sub="0-of-2"))
     assert part.places[0].name == "pocl/0-of-2"
     assert part.places[0].cores_reason == "the runtime does not say which cores a part has"
-
-
-def test_what_is_not_installed_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "_PACKAGES", ("numpy", "no-such-package"))
-    run = recorded(tmp_path / "a.htr", FoundDevice(GENERIC, "phone", 0, False, None))
-    known, unknown = run.software
-    assert known.version
-    assert (unknown.version, unknown.version_reason) == (None, "not installed")
-
-
-def test_the_processor_is_named_or_a_reason_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda self, errors: "model name\t: Fast 9\nx: y\n")
-    assert room._cpu_model() == ("Fast 9", "")
-    monkeypatch.setattr(Path, "read_text", lambda self, errors: "Hardware : board\n")
-    assert room._cpu_model() == (None, "/proc/cpuinfo names no model")
-
-    def absent(self: Path, errors: str) -> str:
-        raise FileNotFoundError(2, "No such file or directory")
-
-    monkeypatch.setattr(Path, "read_text", absent)
-    assert room._cpu_model() == (None, "/proc/cpuinfo: No such file or directory")

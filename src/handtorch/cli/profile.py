@@ -23,6 +23,7 @@ HELP = "Show where the time and the memory of a step go, launch by launch"
 EXAMPLE = "handtorch profile HarLSTM --batch 32 --steps 50 --out har.htr"
 COMMON = ("device", "quick")
 _WARM_UP = 3
+_PAIRS = 10
 _QUICK_STEPS, _QUICK_PAIRS = 5, 6
 _SAMPLE = "digits"
 
@@ -37,8 +38,8 @@ def add_args(parser: ArgumentParser) -> None:
                         "model of the zoo (16)")
     parser.add_argument("--steps", metavar="N", type=int, default=20, help="steps to record, after "
                         f"{_WARM_UP} that are not (20)")
-    parser.add_argument("--pairs", metavar="N", type=int, default=10, help="pairs of steps with and "
-                        "without recording, to tell what it costs (10; 0: leave that out)")
+    parser.add_argument("--pairs", metavar="N", type=int, default=_PAIRS, help="pairs of steps "
+                        "with and without recording, to tell what it costs (10; 0: none)")
     parser.add_argument("--out", metavar="RUN.htr", type=Path, help="keep everything in a run file")
 
 
@@ -187,6 +188,7 @@ def _from_function(args: Namespace) -> Target:
 def _command(args: Namespace) -> str:
     words = ["handtorch profile", args.what, f"--form {args.form}" if args.form else "",
              f"--batch {args.batch}", f"--steps {args.steps}",
+             f"--pairs {args.pairs}" if args.pairs != _PAIRS else "",
              f"--device {args.device}" if args.device else "", "--quick" if args.quick else ""]
     return " ".join(filter(None, words))
 

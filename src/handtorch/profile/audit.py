@@ -10,6 +10,7 @@ from math import comb
 from statistics import median
 
 _SURE = 0.95
+Clock = Callable[[], int]
 
 
 @dataclass(frozen=True)
@@ -24,28 +25,39 @@ class Overhead:
     pairs: int
 
 
+@dataclass(frozen=True)
+class Audited:
+    """The same steps by two clocks: the time on the wall, which other programs disturb, and the
+    time of all processors that this process used, which they disturb less."""
+
+    wall: Overhead
+    cpu: Overhead
+
+
 def audit(step: Callable[[], object], switch: Callable[[bool], None], pairs: int, *,
-          seed: int = 0, clock: Callable[[], int] = time.monotonic_ns) -> Overhead:
+          seed: int = 0, wall: Clock = time.monotonic_ns, cpu: Clock = time.process_time_ns
+          ) -> Audited:
     """Run `pairs` of steps, one recorded and one not, in an order drawn for each pair; `step` must
     wait for its result, `switch` is told before each what it is to be."""
     assert pairs > 0, pairs
     draw = random.Random(seed)
-    with_ns: list[int] = []
-    without_ns: list[int] = []
+    spent: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     for _ in range(pairs):
         first = draw.random() < 0.5
         for on in (first, not first):
             switch(on)
-            begin = clock()
+            begin = wall(), cpu()
             step()
-            (with_ns if on else without_ns).append(clock() - begin)
-    return compared(with_ns, without_ns)
+            spent[on].append((wall() - begin[0], cpu() - begin[1]))
+    return Audited(*(compared([t[i] for t in spent[True]], [t[i] for t in spent[False]])
+                     for i in range(2)))
 
 
 def compared(with_ns: Sequence[int], without_ns: Sequence[int]) -> Overhead:
     """By the ratios of pairs, because a machine's mood changes from minute to minute; by their
     median, because a step that another program interrupted says nothing."""
-    percent = sorted(100 * (a / b - 1) for a, b in zip(with_ns, without_ns, strict=True))
+    percent = sorted(100 * (a / max(b, 1) - 1)
+                     for a, b in zip(with_ns, without_ns, strict=True))
     n = len(percent)
     inner = _rank(n)
     return Overhead(median(percent), None if inner is None else percent[inner],

@@ -52,7 +52,10 @@ class Work:
 
 
 def collected(recorder: Recorder, of: Subject) -> list[Row]:
-    """Clocks, steps, launches, gaps and samples of all steps that were recorded."""
+    """Clocks, steps, launches, gaps and samples of all steps that were recorded.
+
+    While recording is on, steps tile the time: each begins where the one before ended, the first
+    with its call, and ends with its last command; the last when who waited for it had noticed."""
     calls = [c for c in recorder.calls if c.passes]
     passes = [(c, p) for c in calls for p in c.passes]
     stamps = _stamps(recorder, passes, of.ring)
@@ -69,6 +72,8 @@ def collected(recorder: Recorder, of: Subject) -> list[Row]:
         follows = i > 0 and calls[i - 1].stretch == call.stretch
         start = window_end if follows and window_end is not None else call.begin_ns
         window_end = max(start, int(placed.end[part].max(initial=start)))
+        if i + 1 == len(calls) or calls[i + 1].stretch != call.stretch:
+            window_end = max([window_end, *(end for _, end in call.waits)])
         rows += _step(of, i, call, (start, window_end), placed, part, host, labels)
     return rows
 

@@ -13,13 +13,13 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from handtorch.errors import BadInput, DeviceError, tells_the_callers_line
-from handtorch.profile.audit import Overhead, audit
+from handtorch.profile.audit import Audited, audit
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
 from handtorch.profile.memory import changes, held, process_peak_bytes
 from handtorch.profile.peaks import peak_rows
 from handtorch.profile.summary import STUDY, summary_rows
 from handtorch.profile.tables import text
-from handtorch.record import Memory, Result, Run, RunInfo, RunWriter, Sample
+from handtorch.record import Memory, Run, RunInfo, RunWriter, Sample
 from handtorch.record.row import Row
 from handtorch.record.rows import CHILDREN
 from handtorch.runtime.opencl.context import OpenCLContext
@@ -57,7 +57,7 @@ class Profile:
     session: Session
     name: str
     self_test: SelfTestState = "not run"
-    overhead: Overhead | None = None
+    overhead: Audited | None = None
     command: str = "ht.profile"
     more: list[Row] = field(default_factory=list)
     _recorder: Recorder = field(init=False)
@@ -102,7 +102,7 @@ class Profile:
         self._recorder.stop()
         self._run = None
 
-    def audit(self, step: Callable[[], object], pairs: int = 20) -> Overhead:
+    def audit(self, step: Callable[[], object], pairs: int = 20) -> Audited:
         """What recording costs, from `pairs` of steps with and without it in random order. `step`
         makes one and waits for its result: `lambda: float(step(x, y))`. These train, too, and
         their launches are not part of the profile."""
@@ -247,6 +247,3 @@ def as_run(info: RunInfo, rows: Iterable[Row]) -> Run:
     tables = {name: tuple(of_kind[kind]) for name, kind in CHILDREN.items()}
     machine = tables.pop("machine")
     return Run(info=info, machine=machine[0] if machine else None, **tables)
-
-
-__all__ = ["Overhead", "Profile", "Result", "profile"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from handtorch.graph.node import Port
-from handtorch.profile.audit import Overhead
+from handtorch.profile.audit import Audited, Overhead
 from handtorch.profile.collect import HOST, Subject
 from handtorch.profile.gaps import CAUSES, busy_ns, clipped
 from handtorch.record import Gap, Launch, Result, Step
@@ -14,11 +14,12 @@ from handtorch.record.row import Row
 from handtorch.record.rows import Better
 
 STUDY = "profile"
+WALL, CPU = "overhead", "overhead, processor time"
 NOT_AUDITED = "not measured: run.audit(...) runs steps with and without recording"
 
 
 def summary_rows(of: Subject, timed: Iterable[Row], inputs: Sequence[Port],
-                 overhead: Overhead | None) -> Iterator[Result]:
+                 overhead: Audited | None) -> Iterator[Result]:
     """Of all recorded steps: the median and the middle half of each."""
     rows = list(timed)
     steps = [r for r in rows if isinstance(r, Step)]
@@ -44,7 +45,8 @@ def summary_rows(of: Subject, timed: Iterable[Row], inputs: Sequence[Port],
                    "the inputs have no first axis of one length")
     for cause, by_step in idle.items():
         yield _row(of, f"gap {cause}", "ms", [n / 1e6 for n in by_step.values()], "lower")
-    yield _overhead(of, overhead)
+    yield _overhead(of, WALL, None if overhead is None else overhead.wall)
+    yield _overhead(of, CPU, None if overhead is None else overhead.cpu)
 
 
 def _row(of: Subject, name: str, unit: str, values: Sequence[float], better: Better,
@@ -58,10 +60,11 @@ def _row(of: Subject, name: str, unit: str, values: Sequence[float], better: Bet
                   provenance="measured")
 
 
-def _overhead(of: Subject, found: Overhead | None) -> Result:
+def _overhead(of: Subject, name: str, found: Overhead | None) -> Result:
     if found is None:
-        return _row(of, "overhead", "%", (), "lower", NOT_AUDITED)
-    return Result(study=STUDY, name="overhead", subject=of.name, place=of.place,
+        return _row(of, name, "%", (), "lower", NOT_AUDITED)
+    return Result(study=STUDY, name=name, subject=of.name, place=of.place,
                   value=found.percent, unit="%", better="lower", repeats=found.pairs,
-                  spread=found.quartiles, low=found.low, high=found.high,
-                  bounds="" if found.low is None else "95 % interval", provenance="measured")
+                  spread=found.quartiles if found.pairs > 1 else None, low=found.low,
+                  high=found.high, bounds="" if found.low is None else "95 % interval",
+                  provenance="measured")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from handtorch.profile.collect import DEVICE_CLOCK, HOST
 from handtorch.profile.gaps import CAUSES, clipped, own_ns
 from handtorch.profile.memory import ROLES, SLACK
-from handtorch.profile.summary import STUDY
+from handtorch.profile.summary import CPU, STUDY, WALL
 from handtorch.record import Launch, Result, Run, Step
 
 MEANING = {
@@ -110,6 +110,8 @@ def _of_group(run: Run, group: Group) -> Iterator[str]:
     yield _kernels(group)
     yield _layers(group)
     yield _memory(run, group.steps[0])
+    if rates := _peaks(run, group.steps[0].place):
+        yield rates
     yield _trust(run, group)
 
 
@@ -186,6 +188,17 @@ def _memory(run: Run, step: Step) -> str:
     return table(("memory at the peak of a step", "bytes", "share"), rows)
 
 
+def _peaks(run: Run, place: str) -> str:
+    """The device's best rates, where they were measured."""
+    found = {r.name: r.value for r in run.results
+             if r.study == STUDY and r.place == place and r.value is not None}
+    if "arithmetic peak" not in found:
+        return ""
+    return (f"at best the device does {found['arithmetic peak'] / 1e9:.1f} GFLOP/s, copies "
+            f"{found['memory peak'] / 1e9:.1f} GB/s, and takes {found['launch time'] / 1e3:.1f} us "
+            "from one tiny launch to the next (measured just now)")
+
+
 def _trust(run: Run, group: Group) -> str:
     """How far times can be believed, and what it cost to take them."""
     step = group.steps[0]
@@ -199,17 +212,18 @@ def _trust(run: Run, group: Group) -> str:
     if clock is not None and clock.error_ns is not None:
         lines.append(f"device times are on the host's clock within {clock.error_ns / 1e3:.1f} us")
     lines += [_overhead(r) for r in run.results
-              if r.study == STUDY and r.name == "overhead"
+              if r.study == STUDY and r.name in (WALL, CPU)
               and (r.subject, r.place) == (step.subject, step.place)]
     return "\n".join(lines)
 
 
 def _overhead(r: Result) -> str:
+    of = "of a step" if r.name == WALL else "of its processor time"
     if r.value is None:
-        return f"overhead of recording: {r.value_reason}"
+        return f"overhead of recording, {of}: {r.value_reason}"
     bounds = "" if r.low is None else f" ({r.bounds} {r.low:+.2f} to {r.high:+.2f})"
-    return (f"overhead of recording: {r.value:+.2f} % of a step{bounds}, {r.repeats} pairs of "
-            "steps in random order")
+    return (f"overhead of recording: {r.value:+.2f} % {of}{bounds}, {r.repeats} pairs of steps in "
+            "random order")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

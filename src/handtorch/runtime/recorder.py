@@ -6,15 +6,16 @@ outside any step: when the recorder is switched off, or when very many are held.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-# Events held before the oldest are read, some 20 MB of them. With steps of a thousand launches
-# that is twenty steps; with steps of twenty it is never.
-MOST_HELD = 20_000
+# Events held before the oldest are read, one step's with each step from then on: fifty steps of a
+# thousand launches, a thousand steps of fifty. A driver has up to 2 KB for each.
+MOST_HELD = 50_000
 SYNC_EVERY_NS = 250_000_000
 
 now_ns = time.monotonic_ns
@@ -77,7 +78,7 @@ class Recorder:
         self.ends_ns: list[int] = []            # of each stretch: all was seen to be done
         self.reads: list[tuple[int, int]] = []  # when times were read or clocks compared
         self._held = 0
-        self._unread: list[Pass] = []
+        self._unread: deque[Pass] = deque()
         self._current: Call | None = None
         self._synced_ns = 0
 
@@ -97,12 +98,12 @@ class Recorder:
         self.on = False
         self.ends_ns.append(now_ns())
         self._compare(idle=True)
-        self._read_times(0)
+        self._read_times(0, 0)
 
     def begin(self, number: int) -> Call:
         """A step is called."""
         if self._held > MOST_HELD:
-            self._read_times(self._ring)
+            self._read_times(MOST_HELD, self._ring)
         if now_ns() - self._synced_ns > SYNC_EVERY_NS:
             self._compare(idle=self._idle())
         self._current = Call(number, len(self.ends_ns), now_ns())
@@ -140,12 +141,13 @@ class Recorder:
         self._synced_ns = now_ns()
         self.reads.append((begin, self._synced_ns))
 
-    def _read_times(self, but: int) -> None:
-        """Of all passes but the last few, which may be under way."""
-        begin, last = now_ns(), len(self._unread) - but
-        for seen in self._unread[:max(last, 0)]:
+    def _read_times(self, held: int, but: int) -> None:
+        """Of the oldest passes, until so many events are held; not of the last few passes, which
+        may be under way."""
+        begin = now_ns()
+        while (self._held > held or not held) and len(self._unread) > but:
+            seen = self._unread.popleft()
             seen.times = self._read(seen.events)
             self._held -= len(seen.events)
             seen.events = ()
-        del self._unread[:max(last, 0)]
         self.reads.append((begin, now_ns()))
