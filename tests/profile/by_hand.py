@@ -32,12 +32,13 @@ now = time.monotonic_ns
 
 @dataclass
 class Done:
-    """A command: what it is, when the host called, its event."""
+    """A command: what it is, when the host called and had enqueued it, its event."""
 
     op: Op
     step: Planned | None                    # None: a copy
     nbytes: int
     called_ns: int
+    enqueued_ns: int
     event: Any
 
 
@@ -95,8 +96,8 @@ class ByHand:
                 at = now()
                 event = cl.enqueue_nd_range_kernel(queue, kernel, step.global_size,
                                                    step.local_size)
-                seen.done.append(Done(op, step, step.bytes, at, event))
                 seen.actions.append(Action(at, now(), gaps.ENQUEUE))
+                seen.done.append(Done(op, step, step.bytes, *seen.actions[-1][:2], event))
             if self._copies and launches:
                 for value in op.node.outputs:
                     self._copy(seen, op, value, into=False)
@@ -111,8 +112,8 @@ class ByHand:
         buffer, array, at = self._buffer(op, value), self._host[value.id], now()
         given = (buffer, array) if into else (array, buffer)
         event = self._on.cl.enqueue_copy(self._on.timed_queue, *given, is_blocking=True)
-        seen.done.append(Done(op, None, value.nbytes, at, event))
         seen.actions.append(Action(at, now(), gaps.WAKE))
+        seen.done.append(Done(op, None, value.nbytes, *seen.actions[-1][:2], event))
 
     def _wait(self, seen: Recorded) -> None:
         at = now()
@@ -145,6 +146,7 @@ class ByHand:
         queued, submit, start, end = read_times(self._on, [d.event for d in done]).T
         stamps = Stamps(queued, submit, start, end,
                         np.array([d.called_ns for d in done], np.int64),
+                        np.array([d.enqueued_ns for d in done], np.int64),
                         np.array([s.end_ns for s in self._steps for _ in s.done], np.int64))
         return place(stamps, self._points, resolution_ns(stamps, self._on.spec.timer_ns))
 
