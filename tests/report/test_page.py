@@ -212,7 +212,7 @@ def test_a_full_disk_keeps_the_older_page(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("handtorch.report.page.os.replace", full)
+    monkeypatch.setattr("handtorch.report.write.os.replace", full)
     with pytest.raises(StorageError) as caught:
         write_page(replace(run, results=()), path)
     assert str(caught.value) == (

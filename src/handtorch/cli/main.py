@@ -31,6 +31,7 @@ COMMANDS = {
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",
     "tune": "handtorch.cli.tune",
+    "why": "handtorch.cli.why",
 }
 
 EXIT_OK = 0

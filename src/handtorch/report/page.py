@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from handtorch.errors import StorageError
 from handtorch.record import Memory, Run, Verdict
 from handtorch.report import tables
 from handtorch.report.charts import bar_chart, line_chart
@@ -15,6 +12,7 @@ from handtorch.report.series import Figure, figures, unmatched
 from handtorch.report.spell import duration, esc, size
 from handtorch.report.style import CSS
 from handtorch.report.timeline import kernel_table, middle_steps, timeline
+from handtorch.report.write import write_whole
 
 _MOST_TIMELINES = 6
 _ROLES = ("parameters", "gradients", "optimizer state", "inputs", "intermediates", "workspace")
@@ -42,24 +40,7 @@ def render(run: Run) -> str:
 
 def write_page(run: Run, path: str | Path) -> Path:
     """The page is at `path` afterwards, whole or not at all; an older page there is replaced."""
-    path = Path(path)
-    text = render(run)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f"{path.name}.",
-                                         encoding="utf-8", delete=False) as file:
-            try:
-                file.write(text)
-                file.close()
-                os.chmod(file.name, 0o644)
-                os.replace(file.name, path)
-            except OSError:
-                os.unlink(file.name)
-                raise
-    except OSError as error:
-        raise StorageError(f"page {path}", why=f"cannot be written: {error.strerror}",
-                           fix="make room, or choose a folder you may write to") from error
-    return path
+    return write_whole(Path(path), "page", (render(run).encode(),))
 
 
 def _section(title: str, parts: Iterable[str]) -> str:
