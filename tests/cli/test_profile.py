@@ -49,6 +49,27 @@ def test_a_model_of_the_zoo(opencl_device: FoundDevice, tmp_path: Path,
     assert "recording 4 steps\n" in capsys.readouterr().err
 
 
+def test_torch_beside_it_the_reasons_and_a_trace(opencl_device: FoundDevice,
+                                                 tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    code, out, _ = call("Model1", "--batch", "8", "--quick", "--pairs", "0", "--torch", "--device",
+                        opencl_device.label, "--trace", str(path))
+    assert code == EXIT_OK
+    assert "Model1 b8 on torch cpu, training: 5 steps recorded" in out
+    assert f"Model1 b8 on {opencl_device.label}: a step takes" in out
+    assert "The next step is foretold within" in out
+    assert out.endswith(f"trace     {path}\n")
+    names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
+    assert {n.startswith("aten::") for n in names} == {True, False}      # both sides
+
+
+def test_torch_has_no_function_of_a_saved_step() -> None:
+    code, out, err = call("digits", "--quick", "--pairs", "0", "--torch")
+    assert code == EXIT_ERROR and out == ""
+    assert err.startswith("handtorch: --torch with digits training b")
+    assert err.endswith("  try: a model of the zoo; or ht.profile(function) in Python\n")
+
+
 def test_json_of_a_saved_step(opencl_device: FoundDevice) -> None:
     code, out, _ = call("digits", "--quick", "--device", opencl_device.label, "--json")
     told = json.loads(out)

@@ -18,7 +18,7 @@ from handtorch.profile import gaps
 from handtorch.profile.clocks import Placed, Stamps, place, resolution_ns
 from handtorch.profile.gaps import Action, Command
 from handtorch.profile.peaks import peak_rows
-from handtorch.profile.profile import as_run
+from handtorch.profile.rows import as_run
 from handtorch.record import Clock, Gap, Launch, Run, RunInfo, Step
 from handtorch.record.row import Row
 from handtorch.runtime.opencl.context import OpenCLContext

@@ -195,8 +195,7 @@ class TorchOps:
                               provenance="measured"))
             launches += [_launch(key, i, op) for i, op in enumerate(seen.ops)]
             gaps += _gaps(key, seen)
-        return TorchRows(place(), Clock(name=CLOCK, offset_ns=0, error_ns=0, provenance="measured"),
-                         tuple(steps), tuple(launches), tuple(gaps))
+        return TorchRows(place(), clock(), tuple(steps), tuple(launches), tuple(gaps))
 
 
 def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> TorchOps:
@@ -206,6 +205,10 @@ def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> Torch
         with ops.step():
             call(*batch)
     return ops
+
+
+def clock() -> Clock:
+    return Clock(name=CLOCK, offset_ns=0, error_ns=0, provenance="measured")
 
 
 def place() -> Place:

@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from handtorch.api.inference import Inference
     from handtorch.api.step import TrainStep
     from handtorch.profile.profile import Profile
+    from handtorch.record import Run
 
 HELP = "Show where the time and the memory of a step go, launch by launch"
 EXAMPLE = "handtorch profile HarLSTM --batch 32 --steps 50 --out har.htr"
@@ -40,7 +41,11 @@ def add_args(parser: ArgumentParser) -> None:
                         f"{_WARM_UP} that are not (20)")
     parser.add_argument("--pairs", metavar="N", type=int, default=_PAIRS, help="pairs of steps "
                         "with and without recording, to tell what it costs (10; 0: none)")
+    parser.add_argument("--torch", action="store_true", help="the same steps by torch on the CPU "
+                        "beside it, for a model of the zoo")
     parser.add_argument("--out", metavar="RUN.htr", type=Path, help="keep everything in a run file")
+    parser.add_argument("--trace", metavar="FILE", type=Path, help="write a trace too: Chrome's "
+                        "JSON if it ends in .json or .json.gz, else Perfetto's format")
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ class Target:
     step: TrainStep | Inference
     batch: Sequence[Any]
     name: str
+    eager: Callable[..., Any] | None = None         # the same by torch, on a model of its own
 
 
 def run(args: Namespace, out: TextIO) -> int:
@@ -66,16 +72,39 @@ def run(args: Namespace, out: TextIO) -> int:
     taken = Profile(target.step.session, target.name, command=_command(args))
     taken.self_test = cast(Any, verdict(taken.context.found, run=False).state)
     _record(target, taken, steps, pairs)
+    if args.torch:
+        _record_torch(target, taken, steps)
     if args.out is not None:
         taken.save(args.out)
+    if args.trace is not None:
+        write_trace(taken.run, args.trace)
+    files = {"run_file": args.out, "trace": args.trace}
     if args.json:
-        told = {"run_file": str(args.out)} if args.out is not None else {}
+        told = {k: str(v) for k, v in files.items() if v is not None}
         out.write(json.dumps({**told, **json.loads(to_json(taken.run))}) + "\n")
     else:
-        out.write(taken.table())
-        out.write(f"\nrun file  {args.out}\n" if args.out is not None else "")
+        out.write(f"{taken.table()}\n{answer(taken.run, args.torch)}")
+        out.write("".join(f"{k.replace('_', ' '):<9} {v}\n" for k, v in files.items() if v))
     target.step.close()
     return EXIT_OK
+
+
+def answer(run: Run, torch: bool) -> str:
+    """Why the first steps of the run are slow, and how well they are foretold."""
+    from handtorch.profile import predict
+    from handtorch.profile import why as reasons
+
+    found = reasons.why(run, torch=run if torch else None)
+    foretold = predict.of_run(run).get((found.subject, found.place))
+    return "".join(f"{text}\n" for text in (
+        reasons.told(found), *([] if foretold is None else [predict.told(foretold)])))
+
+
+def write_trace(run: Run, path: Path) -> None:
+    from handtorch.report import write_chrome, write_perfetto
+
+    is_json = path.name.endswith((".json", ".json.gz"))
+    (write_chrome if is_json else write_perfetto)(run, path)
 
 
 def _counts(args: Namespace) -> tuple[int, int]:
@@ -105,6 +134,21 @@ def _record(target: Target, taken: Profile, steps: int, pairs: int) -> None:
         taken.audit(one, pairs)
     _progress("measuring the device's best rates")
     taken.peaks()
+
+
+def _record_torch(target: Target, taken: Profile, steps: int) -> None:
+    from handtorch.profile.torch_side import TorchProfile
+
+    if target.eager is None:
+        raise BadInput(f"--torch with {target.name}", why="it is not known as a function of torch",
+                       fix="a model of the zoo; or ht.profile(function) in Python")
+    _progress(f"{steps} steps by torch on the CPU")
+    for _ in range(_WARM_UP):
+        target.eager(*target.batch)
+    with TorchProfile(target.eager, target.name) as eager:
+        for _ in range(steps):
+            eager(*target.batch)
+    taken.add(eager.rows(first_id=len(taken.run.steps)))
 
 
 def _waited(given: Any) -> None:
@@ -141,7 +185,9 @@ def _from_zoo(args: Namespace) -> Target:
     step = train_step(entry.step(model, made), models=[model], optimizers=made, example=data,
                       device=args.device, check_finite=False)
     form = f" {args.form}" if args.form else ""
-    return Target(step, data, f"{args.what}{form} b{args.batch}")
+    other = entry.make(args.form) if args.torch else None
+    eager = entry.step(other, entry.optimizers(other)) if other is not None else None
+    return Target(step, data, f"{args.what}{form} b{args.batch}", eager)
 
 
 def _from_file(args: Namespace) -> Target:
@@ -189,7 +235,8 @@ def _command(args: Namespace) -> str:
     words = ["handtorch profile", args.what, f"--form {args.form}" if args.form else "",
              f"--batch {args.batch}", f"--steps {args.steps}",
              f"--pairs {args.pairs}" if args.pairs != _PAIRS else "",
-             f"--device {args.device}" if args.device else "", "--quick" if args.quick else ""]
+             f"--device {args.device}" if args.device else "", "--torch" if args.torch else "",
+             "--quick" if args.quick else ""]
     return " ".join(filter(None, words))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from handtorch.cli.main import EXIT_OK
+from handtorch.cli.profile import write_trace
 
 HELP = "Tell from a run file why its steps are slow, and make a trace of it for a viewer"
 EXAMPLE = "handtorch why har.htr --trace har.pftrace"
@@ -32,15 +33,13 @@ def run(args: Namespace, out: TextIO) -> int:
     from handtorch.profile import predict
     from handtorch.profile import why as reasons
     from handtorch.record import read_run
-    from handtorch.report import write_chrome, write_perfetto
 
     taken = read_run(args.run_file)
     beside = read_run(args.torch) if args.torch is not None else None
     found = reasons.why(taken, subject=args.subject, place=args.place, torch=beside)
     foretold = predict.of_run(taken).get((found.subject, found.place))
     if args.trace is not None:
-        is_json = args.trace.name.endswith((".json", ".json.gz"))
-        (write_chrome if is_json else write_perfetto)(taken, args.trace)
+        write_trace(taken, args.trace)
     if args.json:
         told = {"why": asdict(found), "top": [asdict(c) for c in found.top],
                 "predictability": None if foretold is None else asdict(foretold),

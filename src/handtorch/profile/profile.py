@@ -17,11 +17,12 @@ from handtorch.profile.audit import Audited, audit
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
 from handtorch.profile.memory import changes, held, process_peak_bytes
 from handtorch.profile.peaks import peak_rows
+from handtorch.profile.rows import as_run, write_run
 from handtorch.profile.summary import STUDY, summary_rows
 from handtorch.profile.tables import text
-from handtorch.record import Memory, Run, RunInfo, RunWriter, Sample
+from handtorch.profile.torch_side import TorchProfile
+from handtorch.record import Memory, Run, RunInfo, Sample
 from handtorch.record.row import Row
-from handtorch.record.rows import CHILDREN
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.resident import RING, OpenCLResident
 from handtorch.runtime.opencl.setting import SelfTestState, setting_rows
@@ -133,6 +134,11 @@ class Profile:
         self.more += peak_rows(self.context, STUDY, self.place)
         self._run = None
 
+    def add(self, rows: Iterable[Row]) -> None:
+        """The run has these rows too, after its own."""
+        self.more += rows
+        self._run = None
+
     @property
     def place(self) -> str:
         return self.context.found.label
@@ -160,13 +166,7 @@ class Profile:
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str]) -> None:
         """`path` is a run file with all of it; one that is there is refused."""
-        run = self.run
-        with RunWriter.create(Path(path), self.command) as writer:
-            if run.machine is not None:
-                writer.add(run.machine)
-            for table in CHILDREN:
-                if table != "machine":
-                    writer.add(*getattr(run, table))
+        write_run(self.run, path)
 
     def _rows(self) -> list[Row]:
         program = self.session.program
@@ -185,16 +185,21 @@ class Profile:
 
 
 @tells_the_callers_line
-def profile(step: Resident, *, name: str = "") -> Profile:
+def profile(step: Resident | Callable[..., Any], *, name: str = "") -> Profile | TorchProfile:
     """A profile of `step`, to be used as `with ht.profile(step) as run:`.
 
-    `name` is what its rows are called, such as "ResNet50 b16"; else what it is and its batch."""
+    `step` is what `ht.train_step`, `ht.inference` or `ht.load` gave, and is called inside the
+    block; or a function that runs torch on the CPU, and `run` is called in its place. `name` is
+    what its rows are called, such as "ResNet50 b16"; else what it is."""
     session = getattr(step, "session", None)
-    if not isinstance(session, Session):
+    if isinstance(session, Session):
+        return Profile(session, name or default_name(session))
+    if not callable(step):
         raise BadInput(f"a profile of a {type(step).__name__}",
-                       why="it takes what ht.train_step, ht.inference and ht.load give",
+                       why="it takes what ht.train_step, ht.inference and ht.load give, or a "
+                           "function that runs torch",
                        fix="step = ht.train_step(...); with ht.profile(step) as run: ...")
-    return Profile(session, name or default_name(session))
+    return TorchProfile(step, name or getattr(step, "__name__", type(step).__name__))
 
 
 def default_name(session: Session) -> str:
@@ -242,13 +247,3 @@ def reading() -> Reading:
     user, nice, system, _idle, _io, irq, soft_irq, stolen = map(int, first[1:9])
     ticks = user + nice + system + irq + soft_irq + stolen
     return Reading(at, ticks / os.sysconf("SC_CLK_TCK"))
-
-
-def as_run(info: RunInfo, rows: Iterable[Row]) -> Run:
-    """Rows of all tables, in the order they come, as one run."""
-    of_kind: dict[type[Row], list[Any]] = {kind: [] for kind in CHILDREN.values()}
-    for row in rows:
-        of_kind[type(row)].append(row)
-    tables = {name: tuple(of_kind[kind]) for name, kind in CHILDREN.items()}
-    machine = tables.pop("machine")
-    return Run(info=info, machine=machine[0] if machine else None, **tables)

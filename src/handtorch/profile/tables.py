@@ -13,6 +13,7 @@ from handtorch.profile.summary import CPU, STUDY, WALL
 from handtorch.record import Launch, Result, Run, Step
 
 MEANING = {
+    "dispatch": "torch between two operations: Python, autograd, and the stamps",
     "input": "the caller had not called yet: its data, its own code",
     "staging": "the host checked the batch and copied it in",
     "enqueue": "the host was still enqueuing",
@@ -109,7 +110,8 @@ def _of_group(run: Run, group: Group) -> Iterator[str]:
     yield _phases(group)
     yield _kernels(group)
     yield _layers(group)
-    yield _memory(run, group.steps[0])
+    if memory := _memory(run, group.steps[0]):
+        yield memory
     if rates := _peaks(run, group.steps[0].place):
         yield rates
     yield _trust(run, group)
@@ -178,6 +180,8 @@ def _with_rest(rows: Sequence[Sequence[str]], found: dict[str, Line], group: Gro
 
 def _memory(run: Run, step: Step) -> str:
     held = [m for m in run.memory if (m.subject, m.place) == (step.subject, step.place)]
+    if not held:
+        return ""                               # torch's on the CPU, which nobody planned
     peak = {m.role: m.bytes or 0 for m in held if m.moment == "peak"}
     total = sum(peak.values())
     rows = [(role, f"{peak[role]:,}", _share(peak[role], max(total, 1)))
