@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
+from handtorch.cli.of_zoo import captured_model
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
@@ -49,17 +50,15 @@ def run(args: Namespace, out: TextIO) -> int:
     """Exit 1 if a budget was named and the step does not fit into it."""
     from handtorch.api.budget import Fitting, Sized, as_bytes
 
-    if args.batch < 1:
-        raise BadInput(f"--batch {args.batch}", why="a batch has one row or more")
     spec, where = _device(args.device)
     memory = as_bytes(args.memory) if args.memory else spec.global_bytes
     sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
-    fitting = Fitting(_captured(args.model, args.form, args.batch), spec)
+    fitting = Fitting(_captured(args, args.batch), spec)
     rows = _rows(fitting, memory if args.memory else None)
     largest = None
     if not args.no_largest:
         sys.stderr.write("looking for the largest batch\n")
-        sized = Sized(lambda n: _captured(args.model, args.form, n), args.batch, _MOST_ROWS)
+        sized = Sized(lambda n: _captured(args, n), args.batch, _MOST_ROWS)
         largest = sized.largest(memory, spec)
     if args.json:
         json.dump(_record(args, spec, fitting, rows, memory, largest), out, indent=2)
@@ -90,21 +89,9 @@ def _device(named: str | None) -> tuple[DeviceSpec, str]:
     return DeviceSpec.from_clinfo(text), f"a sheet, {path.name}"
 
 
-def _captured(name: str, form: str, batch: int) -> Graph:
-    try:
-        from handtorch.zoo.registry import MODELS
-    except ImportError as e:
-        raise BadInput(f"plan {name}", why=f"the zoo needs torch ({e})",
-                       fix="pip install handtorch[torch]") from e
-    from handtorch.capture.step import capture_user_step
-
-    if name not in MODELS:
-        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix="handtorch plan ResNet50")
-    entry = MODELS[name]
-    model, data = entry.make(form), entry.batch(batch, form)
-    made = entry.optimizers(model)
-    return capture_user_step(entry.step(model, made), [model], made, data).graph
+def _captured(args: Namespace, batch: int) -> Graph:
+    return captured_model(args.model, batch, args.form, asked=f"plan {args.model}",
+                          example="handtorch plan ResNet50")
 
 
 def _rows(fitting: Fitting, memory: int | None) -> list[Row]:
