@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import handtorch as ht
-from handtorch.errors import BadFile, BadInput, CannotCapture
-from handtorch.store.ht_file import Micro, read_ht, write_ht
+from handtorch.errors import BadInput, CannotCapture
 from tests.capture.user_steps import said
 
 ROWS = 8
@@ -372,41 +370,6 @@ def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
     steps[1].load_checkpoint(tmp_path / "a.safetensors")
     losses = [float(step(FLAT, LABELS)) for step in steps]
     assert losses[0] == losses[1] and [step.steps for step in steps] == [2, 2]
-
-
-@pytest.mark.parametrize("parts", [4, 8])       # of one row a part too: made from two graphs
-def test_a_file_goes_on_bit_for_bit(opencl_device: Any, parts: int, tmp_path: Path) -> None:
-    torch.manual_seed(5)
-    model = Language(dropout=0.2)
-    step = ht.train_step(model, ENTROPY, OPTIMIZERS["adamw"](model.parameters()),
-                         example=(TEXT, TEXT), device=opencl_device.label, accumulate=parts)
-    step(TEXT, TEXT)
-    step.save(tmp_path / "a.ht")
-    again = ht.load(tmp_path / "a.ht", opencl_device.label)
-    assert isinstance(again, ht.TrainStep)
-    assert again.steps == 1 and again.program.hash == step.program.hash
-    assert [float(again(TEXT, TEXT)) for _ in range(3)] == [
-        float(step(TEXT, TEXT)) for _ in range(3)]
-    assert repr(again).startswith(f"{parts} micro-batches of {ROWS // parts} rows")
-    np.testing.assert_array_equal(again.inference()(TEXT), step.inference()(TEXT))
-    again.save(tmp_path / "b.ht")
-    step.save(tmp_path / "a.ht")
-    assert (tmp_path / "a.ht").read_bytes() == (tmp_path / "b.ht").read_bytes()
-    step.save_checkpoint(tmp_path / "a.safetensors")
-    again.load_checkpoint(tmp_path / "a.safetensors")
-
-
-def test_a_file_whose_parts_are_not_those_of_its_batch_is_refused(tmp_path: Path) -> None:
-    model, path = mlp(), tmp_path / "a.ht"
-    ht.train_step(model, ENTROPY, OPTIMIZERS["sgd"](model.parameters()), example=(FLAT, LABELS),
-                  device="ref", accumulate=4).save(path)
-    held = read_ht(path)
-    assert held.train is not None and held.micro is not None
-    for parts, graph in ((2, held.micro.graph), (3, held.micro.graph), (4, held.train.graph)):
-        write_ht(path, replace(held, micro=Micro(parts, graph)))
-        with pytest.raises(BadFile, match=f"its micro-batches cannot be made: 8 rows in {parts} "
-                                          "parts and a step of"):
-            ht.load(path, "ref")
 
 
 def test_dropout_works_and_each_part_has_numbers_of_its_own() -> None:
