@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ import handtorch as ht
 from handtorch import knobs
 from handtorch.api.keep import SavedWithout
 from handtorch.api.load import load_inference
-from handtorch.errors import BadInput, OutOfMemory, StorageError
+from handtorch.errors import BadFile, BadInput, OutOfMemory, StorageError
 from handtorch.graph.node import Graph, Node, Port, Value
 from handtorch.graph.ties import Home, Outputs
 from handtorch.runtime.opencl.discover import FoundDevice
-from handtorch.store.ht_file import HtFile, Part, read_ht, write_ht
+from handtorch.store.ht_file import HtFile, Micro, Part, read_ht, write_ht
+from tests.api.test_parts import ENTROPY, FLAT, LABELS, ROWS, TEXT, Language, mlp
 
 
 class Net(torch.nn.Module):
@@ -233,3 +235,38 @@ def test_nothing_is_written_that_cannot_be_read(tmp_path: Path) -> None:
         "'fc.weight', which is no optimizer's state\n"
         "  try: a smaller step; if this one is ordinary, it is our fault")
     assert (tmp_path / "a.ht").read_bytes() == before
+
+
+@pytest.mark.parametrize("parts", [4, 8])       # of one row a part too: made from two graphs
+def test_a_file_of_micro_batches_goes_on(opencl_device: Any, parts: int, tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    model = Language(dropout=0.2)
+    step = ht.train_step(model, ENTROPY, torch.optim.AdamW(model.parameters()),
+                         example=(TEXT, TEXT), device=opencl_device.label, accumulate=parts)
+    step(TEXT, TEXT)
+    step.save(tmp_path / "a.ht")
+    again = ht.load(tmp_path / "a.ht", opencl_device.label)
+    assert isinstance(again, ht.TrainStep)
+    assert again.steps == 1 and again.program.hash == step.program.hash
+    assert [float(again(TEXT, TEXT)) for _ in range(3)] == [
+        float(step(TEXT, TEXT)) for _ in range(3)]
+    assert repr(again).startswith(f"{parts} micro-batches of {ROWS // parts} rows")
+    np.testing.assert_array_equal(again.inference()(TEXT), step.inference()(TEXT))
+    again.save(tmp_path / "b.ht")
+    step.save(tmp_path / "a.ht")
+    assert (tmp_path / "a.ht").read_bytes() == (tmp_path / "b.ht").read_bytes()
+    step.save_checkpoint(tmp_path / "a.safetensors")
+    again.load_checkpoint(tmp_path / "a.safetensors")
+
+
+def test_a_file_whose_parts_are_not_those_of_its_batch_is_refused(tmp_path: Path) -> None:
+    model, path = mlp(), tmp_path / "a.ht"
+    ht.train_step(model, ENTROPY, torch.optim.SGD(model.parameters(), lr=0.1),
+                  example=(FLAT, LABELS), device="ref", accumulate=4).save(path)
+    held = read_ht(path)
+    assert held.train is not None and held.micro is not None
+    for parts, graph in ((2, held.micro.graph), (3, held.micro.graph), (4, held.train.graph)):
+        write_ht(path, replace(held, micro=Micro(parts, graph)))
+        with pytest.raises(BadFile, match=f"its micro-batches cannot be made: 8 rows in {parts} "
+                                          "parts and a step of"):
+            ht.load(path, "ref")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import handtorch as ht
+from handtorch.capture.step import capture_train_step
 from handtorch.errors import BadInput, CannotCapture
 from tests.capture.user_steps import (
     MADE,
@@ -213,3 +215,26 @@ def test_numbers_in_a_tensor_made_in_the_step_are_kept() -> None:
     def body(model: nn.Module, optimizer: Any, x: torch.Tensor) -> torch.Tensor:
         return usual(model, optimizer, x * torch.tensor([1.0, -2.0, 0.5]) + torch.tensor(0.25))
     assert_same_training(lambda: simple(body, lr=0.01), (X,), "ref", steps=2)
+
+
+def test_states_are_torchs_own_memory_and_what_torch_has_not_made_is_one_number() -> None:
+    torch.manual_seed(0)
+    net = nn.Linear(30, 20)
+    batch = torch.randn(4, 30), torch.tensor([0, 1, 2, 3])
+    fresh = torch.optim.Adam(net.parameters())
+    held = capture_train_step(net, F.cross_entropy, fresh, batch).states
+    assert np.shares_memory(held["weight"], net.weight.detach().numpy())
+    for key in ("exp_avg", "exp_avg_sq"):
+        start = held[f"optimizer.{key}.weight"]
+        assert start.shape == (20, 30) and start.strides == (0, 0) and not start.any()
+    F.cross_entropy(net(batch[0]), batch[1]).backward()
+    fresh.step()
+    held = capture_train_step(net, F.cross_entropy, fresh, batch).states
+    np.testing.assert_array_equal(held["optimizer.exp_avg.weight"],
+                                  fresh.state[net.weight]["exp_avg"].numpy())
+
+
+def test_a_step_keeps_no_second_copy_of_its_weights() -> None:
+    step = made(gan(), GAN_BATCH)
+    assert step._captured.states.keys() == {s.name for s in step._captured.graph.states
+                                            if s.role == "constant"}

@@ -11,12 +11,16 @@ import pytest
 
 from handtorch.cli.main import EXIT_ERROR, EXIT_NOT_DONE, EXIT_OK, main
 from handtorch.graph.device_spec import GENERIC
-from handtorch.runtime.opencl import discover
+from handtorch.runtime.opencl import clock, discover
+from handtorch.runtime.opencl.discover import FoundDevice
 
 
 @pytest.fixture(autouse=True)
-def no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sheet needs none; looking for one is a failure."""
+    if "opencl_device" in request.fixturenames:
+        return
+
     def looked() -> None:
         raise AssertionError("a device was looked for")
     monkeypatch.setattr(discover, "_found", looked)
@@ -75,6 +79,28 @@ def test_a_budget_that_does_not_fit_is_exit_1(sheet: str) -> None:
 def test_what_cannot_be_is_refused(sheet: str, argv: list[str], said: str) -> None:
     code, _, err = call(*argv, "--device", sheet)
     assert code == EXIT_ERROR and said in err
+
+
+def test_nothing_can_be_timed_on_a_sheet(sheet: str) -> None:
+    code, _, err = call("CharCNN", "--device", sheet, "--measure")
+    assert code == EXIT_ERROR
+    assert err == (f"handtorch: --measure: {sheet} is a sheet, and nothing can be timed on it\n"
+                   "  try: a device here, or no --measure\n")
+
+
+def test_launches_are_timed_once(opencl_device: FoundDevice, tmp_path: Path,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDTORCH_CACHE", str(tmp_path))
+    asked = ("CharCNN", "--batch", "64", "--device", opencl_device.label, "--no-largest")
+    whole = json.loads(call(*asked, "--json")[1])["budgets"][0]["held_bytes"]
+    asked += ("--memory", str(int(0.95 * whole)), "--measure")
+    code, first, _ = call(*asked)
+    assert code == EXIT_OK and first.splitlines()[-1] == (
+        "bytes held are arena and staging; slow-downs are foretold from launches timed on the "
+        "device")
+    assert list((tmp_path / "times").glob("*.json"))
+    monkeypatch.setattr(clock, "_taken", lambda *_: pytest.fail("timed again"))
+    assert call(*asked)[:2] == (EXIT_OK, first)
 
 
 def test_a_sheet_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_spans_of_time(text: str | None, seconds: float | None) -> None:
     (("--shapes", "4x4"), "product '4x4': it is not rows x columns x depth of at least 1, then "
                           "which operands are transposed\n  try: 32x256x784 nt, for example\n"),
     (("--model", "Model4", "--batch", "0"),
-     "--batch 0: a batch has at least one sample\n"),
+     "--batch 0: a batch has one row or more\n"),
 ])
 def test_a_bad_request_is_refused(opencl_device: FoundDevice, argv: tuple[str, ...],
                                   said: str) -> None:

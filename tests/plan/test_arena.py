@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ from handtorch.errors import OutOfMemory
 from handtorch.graph.node import Graph, Node, Port, State, Value
 from handtorch.graph.step import Alias, Lowered, Operand, Step
 from handtorch.plan.arena import make_plan, plan_apart
-from handtorch.plan.plan import STAGING_IN, STAGING_OUT
+from handtorch.plan.plan import STAGING_IN, STAGING_OUT, Place
 from handtorch.plan.proof import prove
 
 
@@ -132,3 +133,20 @@ def test_apart_gives_every_value_a_bank_of_its_own() -> None:
     plan = plan_apart(lowered)
     assert sorted(p.bank for p in plan.places.values()) == [0, 1, 2, 3]
     assert {p.offset_bytes for p in plan.places.values()} == {0}
+
+
+def test_no_offset_exceeds_a_kernels_count_of_elements() -> None:
+    """Behind 4 GiB of weights there is room for floats, which are counted by four bytes, but not
+    for bools; and the proof sees it if they are put there."""
+    weights, x = Value(0, (1 << 30,)), Value(1, (8,))
+    mask, more, y = Value(2, (100,), "bool"), Value(3, (100,)), Value(4, (8,))
+    steps = (step([x], [mask, more]), step([mask, more, weights], [y]))
+    graph = Graph(tuple(Node("copy", (), (v,)) for v in (mask, more, y)), (Port("x", x),),
+                  (State("w", "parameter", weights, weights),), (Port("y", y),))
+    plan = make_plan(graph, Lowered(steps), largest_allocation_bytes=1 << 34)
+    assert plan.places[mask.id] == Place(1, 0)
+    assert plan.places[more.id] == Place(0, 1 << 32)
+    prove(graph, Lowered(steps), plan)
+    wrong = replace(plan, places={**plan.places, mask.id: Place(0, (1 << 32) + 512)})
+    with pytest.raises(AssertionError, match="beyond a kernel's 32-bit count of elements"):
+        prove(graph, Lowered(steps), wrong)

@@ -64,12 +64,27 @@ def richer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_some_hostile_files(tmp_path: Path, richer: Path) -> None:
+@pytest.fixture(scope="module")
+def in_parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A step in micro-batches: the file has a third graph."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.ReLU(), torch.nn.Linear(6, 3))
+    step = train_step(model, torch.nn.CrossEntropyLoss(),
+                      torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), device="ref",
+                      example=(torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])), accumulate=3)
+    path = tmp_path_factory.mktemp("parts") / "parts.ht"
+    step.save(path)
+    return path
+
+
+def test_some_hostile_files(tmp_path: Path, richer: Path, in_parts: Path) -> None:
+    judge(run(in_parts, tmp_path, 0, 110), 110)
     judge(run(model_file(SAMPLE), tmp_path, 0, 330), 330)
     judge(run(richer, tmp_path, 0, 110), 110)
 
 
 @pytest.mark.slow
-def test_ten_thousand_hostile_files(tmp_path: Path, richer: Path) -> None:
+def test_ten_thousand_hostile_files(tmp_path: Path, richer: Path, in_parts: Path) -> None:
+    judge(run(in_parts, tmp_path, 11_000, 2_000), 2_000)
     judge(run(model_file(SAMPLE), tmp_path, 1000, 5_000), 5_000)
     judge(run(richer, tmp_path, 6000, 5_000), 5_000)

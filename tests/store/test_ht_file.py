@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from handtorch.api.load import load
 from handtorch.errors import BadFile, StorageError
 from handtorch.store import limits
-from handtorch.store.ht_file import VERSION, HtFile, read_ht, write_ht
+from handtorch.store.ht_file import VERSION, HtFile, Micro, read_ht, write_ht
 from handtorch.store.sample import SAMPLE, model_file
 from handtorch.store.tensors import read_tensors, write_tensors
 
@@ -127,9 +128,42 @@ def test_states_of_one_name_are_alike_in_both_graphs(tmp_path: Path) -> None:
         graph = told["infer"]["graph"]
         graph["states"][0][0], graph["states"][1][0] = (graph["states"][1][0],
                                                         graph["states"][0][0])
-    said = r"'0.bias' is %1 f32\[64\] in one graph and %0 f32\[64,64\] in the other"
+    said = r"'0.bias' is %1 f32\[64\] in one graph and %0 f32\[64,64\] in another"
     with pytest.raises(BadFile, match=said):
         read_ht(changed(tmp_path / "a.ht", told=other))
+
+
+def test_micro_batches_make_it_version_2(sample: HtFile, tmp_path: Path) -> None:
+    assert sample.train is not None
+    held = replace(sample, micro=Micro(4, sample.train.graph))
+    for name, one, version in (("a", sample, "1"), ("b", held, "2")):
+        write_ht(tmp_path / f"{name}.ht", one)
+        assert read_tensors(tmp_path / f"{name}.ht")[1]["format_version"] == version
+    again = read_ht(tmp_path / "b.ht")
+    assert (again.train, again.micro) == (held.train, held.micro)
+
+
+@pytest.mark.parametrize(("version", "micro", "why"), [
+    ("1", {"parts": 4}, "the description has 'micro', which this version does not know"),
+    ("2", None, "the description has no 'micro'"),
+    ("2", {"parts": 1}, "the number of micro-batches is 1, and must be a whole number, 2 to "
+                        "2147483647"),
+    ("2", {"parts": 4, "more": 0}, "micro has 'more', which this version does not know")])
+def test_micro_batches_that_cannot_be(tmp_path: Path, version: str, micro: Any, why: str) -> None:
+    def told(description: Any) -> None:
+        if micro is not None:
+            description["micro"] = {"graph": description["train"]["graph"], **micro}
+    with pytest.raises(BadFile) as caught:
+        read_ht(changed(tmp_path / "a.ht", notes={"format_version": version}, told=told))
+    assert caught.value.why == why
+
+
+def test_micro_batches_of_an_inference_are_refused(tmp_path: Path) -> None:
+    def told(description: Any) -> None:
+        description["micro"] = {"parts": 2, "graph": description["infer"]["graph"]}
+        del description["train"]
+    with pytest.raises(BadFile, match="it has micro-batches of no training graph"):
+        read_ht(changed(tmp_path / "a.ht", notes={"format_version": "2"}, told=told))
 
 
 def test_the_example_of_the_documentation_is_true(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from handtorch.errors import BadInput, HandTorchError
 from handtorch.graph.node import Graph
 from handtorch.graph.ties import Home, Outputs
-from handtorch.store.ht_file import HtFile, Part, write_ht
+from handtorch.passes.accumulate import MicroBatched
+from handtorch.store.ht_file import HtFile, Micro, Part, write_ht
 
 Array = NDArray[Any]
 APART = "infer."
@@ -59,9 +60,18 @@ def beside(train: Graph, captured: Any) -> Kept:
     return Kept(graph, states, captured.outputs)
 
 
-def save_step(path: Path, captured: Any, infer: Inferring, held: Mapping[str, Array], steps: int
-              ) -> None:
-    """The training graph with the states `held` now and, if the model has one, its inference."""
+def without_copies(captured: Any) -> Any:
+    """`captured`, once its states are on the device: of them only constants are asked for again,
+    and the rest would be a second copy of the model, or keep torch's alive."""
+    kept = {s.name: captured.states[s.name] for s in captured.graph.states if s.role == "constant"}
+    return replace(captured, states=kept)
+
+
+def save_step(path: Path, captured: Any, infer: Inferring, held: Mapping[str, Array], steps: int,
+              made: MicroBatched | None = None) -> None:
+    """The training graph with the states `held` now and, if the model has one, its inference.
+
+    A step in micro-batches is the whole one, what was captured for fewer rows, and their number."""
     inferring = None
     states = dict(held)
     try:
@@ -71,9 +81,11 @@ def save_step(path: Path, captured: Any, infer: Inferring, held: Mapping[str, Ar
                       + (f": {e.why}" if e.why else ""), SavedWithout, stacklevel=4)
     else:
         inferring = Part(kept.graph, kept.outputs)
-        states = {**{s.name: kept.states[s.name] for s in kept.graph.states}, **states}
-    write_ht(path, HtFile(Part(captured.graph, captured.outputs), inferring, states,
-                          captured.homes, steps))
+        states |= {s.name: kept.states[s.name] for s in kept.graph.states if s.name not in states}
+    graph = captured.graph if made is None else made.whole
+    micro = None if made is None else Micro(made.parts, captured.graph)
+    write_ht(path, HtFile(Part(graph, captured.outputs), inferring, states, captured.homes, steps,
+                          micro=micro))
 
 
 def save_inference(path: Path, captured: Any, held: Mapping[str, Array]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from handtorch.api.budget import Fitted, as_bytes
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
-from handtorch.api.keep import Inferring, Kept, beside, no_inference
+from handtorch.api.keep import Inferring, Kept, beside, no_inference, without_copies
 from handtorch.api.parts import in_parts
 from handtorch.api.step import TrainStep
 from handtorch.api.within import Capture, captured_within
@@ -78,8 +78,8 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     # Made when asked for: most steps never are, and a capture takes its time.
     infer: Inferring = no_inference if models is not None else partial(
         _inferring, captured.graph, model, list(example)[:-1])
-    return TrainStep(session, captured, check_finite=check_finite, infer=infer, made=made,
-                     fitted=fitted)
+    return TrainStep(session, without_copies(captured), check_finite=check_finite, infer=infer,
+                     made=made, fitted=fitted)
 
 
 def _compiled(capture: Capture, example: Sequence[Any], accumulate: int,
@@ -104,7 +104,7 @@ def inference(model: Any, *, example: Sequence[Any], device: str | None = None) 
     executor = opened(device)
     captured = capture_inference(model, example)
     program = compile_graph(captured.graph, executor.spec)
-    return Inference(Session(executor, program, captured.states), captured)
+    return Inference(Session(executor, program, captured.states), without_copies(captured))
 
 
 def _inferring(train: Graph, model: Any, example: Sequence[Any]) -> Kept:

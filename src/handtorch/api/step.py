@@ -23,6 +23,7 @@ from handtorch.api.state import STEPS, checked_state, read_state, write_states
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import ROLES
 from handtorch.graph.ops.random import seed_words
+from handtorch.graph.parts import ACCUMULATOR
 from handtorch.passes.accumulate import MicroBatched
 from handtorch.pipeline import compile_graph
 from handtorch.program import Program
@@ -237,16 +238,11 @@ class TrainStep:
         the step knows it; `ht.load` goes on from there on any device, without torch.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
-        if self._made is not None:
-            raise BadInput("save() of a step that accumulates",
-                           why="a file holds a step of whole batches, and this one is made of "
-                               f"{self._made.parts} parts",
-                           fix="save_checkpoint, which a step made alike loads; or save a step "
-                               "made without accumulate")
-        held = self._session.read([s.name for s in self.program.graph.states])
+        held = self._session.read([s.name for s in self.program.graph.states
+                                   if s.role != ACCUMULATOR])       # zero between two steps
         rates = dict(zip(_names(self.program)["hyper"], self.rates, strict=True))
         held |= {name: np.array([rate], "f4") for name, rate in rates.items()}
-        save_step(Path(path), self._captured, self._infer, held, self.steps)
+        save_step(Path(path), self._captured, self._infer, held, self.steps, self._made)
 
     @tells_the_callers_line
     def inference(self) -> Inference:

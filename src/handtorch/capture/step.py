@@ -20,7 +20,7 @@ from handtorch.capture.checks import (
     line_of,
 )
 from handtorch.capture.convert import to_graph
-from handtorch.capture.optimizers import settings_of
+from handtorch.capture.optimizers import Moment, settings_of
 from handtorch.capture.slots import Named, with_prefixes
 from handtorch.capture.trace import Traced, trace
 from handtorch.errors import BadInput, CannotCapture
@@ -43,7 +43,10 @@ class Follow:
 
 @dataclass(frozen=True)
 class Captured:
-    """A graph, what its states start with, and what ties them to torch's objects."""
+    """A graph, what its states start with, and what ties them to torch's objects.
+
+    `states` are not copied: they show torch's memory, and are read when the graph is loaded, so
+    that a large model is not there twice beside the device's memory."""
 
     graph: Graph
     states: Mapping[str, Array]
@@ -158,10 +161,10 @@ def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured
 def _captured(traced: Traced, names: Sequence[str],
               optimizers: Sequence[torch.optim.Optimizer]) -> Captured:
     graph = to_graph(traced, names)
-    states = {s.name: _array(s.tensor) for s in traced.slots}
-    states |= {m.name: _array(m.start) for m in traced.moments}
-    states |= {s.name: _array(getattr(traced.graph, s.name)) for s in graph.states
-               if s.role == "constant"}
+    states = {s.name: s.tensor.detach().numpy() for s in traced.slots}
+    states |= {m.name: _start(m, optimizers[m.optimizer]) for m in traced.moments}
+    states |= {s.name: getattr(traced.graph, s.name).detach().numpy().copy()
+               for s in graph.states if s.role == "constant"}
     states |= {s.name: np.zeros(s.before.shape, "u4") for s in graph.states if s.role == "rng"}
     groups = [(o, i, s) for o in optimizers for i, s in enumerate(settings_of(o))]
     states |= {n: np.array([o.param_groups[i]["lr"]], "f4")
@@ -174,5 +177,9 @@ def _captured(traced: Traced, names: Sequence[str],
     return Captured(graph, states, follows, homes, traced.outputs)
 
 
-def _array(tensor: torch.Tensor) -> Array:
-    return tensor.detach().numpy().copy()
+def _start(moment: Moment, optimizer: torch.optim.Optimizer) -> Array:
+    """torch's own memory; what torch would only make at its first step is one number, held once."""
+    start = moment.start.numpy()
+    if start.size < 2 or moment.key in optimizer.state.get(moment.params[0], {}):
+        return start
+    return np.broadcast_to(start.flat[0], start.shape)

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
+from handtorch.cli.of_zoo import captured_model
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
     from handtorch.api.budget import Fitted, Fitting
     from handtorch.graph.device_spec import DeviceSpec
     from handtorch.graph.node import Graph
+    from handtorch.runtime.opencl.discover import FoundDevice
 
 HELP = "Show the peak memory of a training step, what a budget costs, and the largest batch"
 EXAMPLE = "handtorch plan ResNet50 --batch 16 --memory 2GiB --device phone.txt"
@@ -33,6 +35,8 @@ def add_args(parser: ArgumentParser) -> None:
                         "has if not named")
     parser.add_argument("--device", metavar="SHEET|NAME", help="a file that describes a device "
                         "(the text of clinfo, or JSON), which is not opened; or a device here")
+    parser.add_argument("--measure", action="store_true", help="predict slow-downs from launches "
+                        "timed on the device here, instead of from its sheet; times are kept")
     parser.add_argument("--no-largest", action="store_true", help="do not look for the largest "
                         "batch, which takes a few captures")
 
@@ -48,18 +52,24 @@ class Row:
 def run(args: Namespace, out: TextIO) -> int:
     """Exit 1 if a budget was named and the step does not fit into it."""
     from handtorch.api.budget import Fitting, Sized, as_bytes
+    from handtorch.api.within import clock_of
+    from handtorch.runtime.opencl.executor import OpenCLExecutor
 
-    if args.batch < 1:
-        raise BadInput(f"--batch {args.batch}", why="a batch has one row or more")
-    spec, where = _device(args.device)
+    spec, where, found = _device(args.device)
     memory = as_bytes(args.memory) if args.memory else spec.global_bytes
     sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
-    fitting = Fitting(_captured(args.model, args.form, args.batch), spec)
+    clock = None
+    if args.measure:
+        if found is None:
+            raise BadInput("--measure", why=f"{args.device} is a sheet, and nothing can be timed "
+                                            "on it", fix="a device here, or no --measure")
+        clock = clock_of(OpenCLExecutor(found))
+    fitting = Fitting(_captured(args, args.batch), spec, clock)
     rows = _rows(fitting, memory if args.memory else None)
     largest = None
     if not args.no_largest:
         sys.stderr.write("looking for the largest batch\n")
-        sized = Sized(lambda n: _captured(args.model, args.form, n), args.batch, _MOST_ROWS)
+        sized = Sized(lambda n: _captured(args, n), args.batch, _MOST_ROWS)
         largest = sized.largest(memory, spec)
     if args.json:
         json.dump(_record(args, spec, fitting, rows, memory, largest), out, indent=2)
@@ -69,7 +79,7 @@ def run(args: Namespace, out: TextIO) -> int:
     return EXIT_NOT_DONE if args.memory and rows[-1].found is None else EXIT_OK
 
 
-def _device(named: str | None) -> tuple[DeviceSpec, str]:
+def _device(named: str | None) -> tuple[DeviceSpec, str, FoundDevice | None]:
     """A sheet is read; anything else is the name of a device that is here."""
     from handtorch.graph.device_spec import DeviceSpec
     from handtorch.runtime.opencl.discover import choose
@@ -79,32 +89,21 @@ def _device(named: str | None) -> tuple[DeviceSpec, str]:
         if named and (path.suffix or "/" in named):
             raise BadInput(f"--device {named}", why="there is no such file",
                            fix="the text of `clinfo` in a file, or the name of a device here")
-        return choose(named).spec, "here"
+        found = choose(named)
+        return found.spec, "here", found
     text = path.read_text()
     if path.suffix == ".json":
         try:
             facts = json.loads(text)
         except json.JSONDecodeError as e:
             raise BadInput(f"--device {named}", why=f"not JSON: {e}") from e
-        return DeviceSpec.from_dict(facts), f"a sheet, {path.name}"
-    return DeviceSpec.from_clinfo(text), f"a sheet, {path.name}"
+        return DeviceSpec.from_dict(facts), f"a sheet, {path.name}", None
+    return DeviceSpec.from_clinfo(text), f"a sheet, {path.name}", None
 
 
-def _captured(name: str, form: str, batch: int) -> Graph:
-    try:
-        from handtorch.zoo.registry import MODELS
-    except ImportError as e:
-        raise BadInput(f"plan {name}", why=f"the zoo needs torch ({e})",
-                       fix="pip install handtorch[torch]") from e
-    from handtorch.capture.step import capture_user_step
-
-    if name not in MODELS:
-        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix="handtorch plan ResNet50")
-    entry = MODELS[name]
-    model, data = entry.make(form), entry.batch(batch, form)
-    made = entry.optimizers(model)
-    return capture_user_step(entry.step(model, made), [model], made, data).graph
+def _captured(args: Namespace, batch: int) -> Graph:
+    return captured_model(args.model, batch, args.form, asked=f"plan {args.model}",
+                          example="handtorch plan ResNet50")
 
 
 def _rows(fitting: Fitting, memory: int | None) -> list[Row]:
@@ -117,6 +116,11 @@ def _rows(fitting: Fitting, memory: int | None) -> list[Row]:
     if memory is not None:
         found.append(Row(f"{memory:,} B", fitting.within(memory)))
     return found
+
+
+def _times(rows: list[Row]) -> str:
+    """Launches are timed for the first budget that something is traded for."""
+    return "measured" if any(r.found and r.found.times == "measured" for r in rows) else "estimated"
 
 
 def _text(args: Namespace, where: str, spec: DeviceSpec, fitting: Fitting, rows: list[Row],
@@ -133,8 +137,9 @@ def _text(args: Namespace, where: str, spec: DeviceSpec, fitting: Fitting, rows:
         again = ", ".join(f"{n} x {op}" for op, n, _ in row.found.again) or "nothing"
         lines.append(f"{row.asked:>18} {row.found.held_bytes:>16,} {row.found.slow_down:>9.2f}  "
                      f"{again}")
-    lines.append("bytes held are arena and staging; slow-downs are estimated from the device's "
-                 "sheet, not measured")
+    lines.append("bytes held are arena and staging; slow-downs are " + (
+        "foretold from launches timed on the device" if _times(rows) == "measured" else
+        "estimated from the device's sheet, not measured"))
     if largest is not None:
         lines.append(f"largest batch within {memory:,} bytes: {largest or 'not even one row'}")
     return "\n".join(lines) + "\n"
@@ -145,7 +150,7 @@ def _record(args: Namespace, spec: DeviceSpec, fitting: Fitting, rows: list[Row]
     plan = fitting.whole.plan
     return {"model": args.model, "form": args.form, "batch": args.batch, "device": spec.name,
             "peak_bytes": plan.peak_bytes, "floor_bytes": plan.floor_bytes,
-            "lasting_bytes": plan.lasting_bytes, "times": "estimated",
+            "lasting_bytes": plan.lasting_bytes, "times": _times(rows),
             "budgets": [{"asked": r.asked, "held_bytes": r.found and r.found.held_bytes,
                          "slow_down": r.found and r.found.slow_down,
                          "again": {op: n for op, n, _ in r.found.again} if r.found else None}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
+from handtorch.cli.of_zoo import captured_model
 from handtorch.errors import BadInput, StorageError
 
 if TYPE_CHECKING:
@@ -112,26 +113,12 @@ def _products(args: Namespace, device: FoundDevice) -> tuple[Product, ...]:
 def _of_model(name: str, batch: int, device: FoundDevice) -> tuple[Product, ...]:
     """The products of one training step, as they are after all passes."""
     from handtorch.kernels.gemm_tiles import Product
-
-    try:
-        from handtorch.capture.step import capture_user_step
-        from handtorch.zoo.registry import MODELS
-    except ImportError as e:
-        raise BadInput(f"--model {name}", why=f"the zoo needs torch ({e})",
-                       fix="pip install handtorch[torch]; or --shapes") from e
     from handtorch.pipeline import compile_graph
-    if name not in MODELS:
-        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix="handtorch tune --model ResNet50")
-    if batch < 1:
-        raise BadInput(f"--batch {batch}", why="a batch has at least one sample")
-    entry = MODELS[name]
-    model = entry.make()
-    optimizers = entry.optimizers(model)
-    captured = capture_user_step(entry.step(model, optimizers), [model], optimizers,
-                                 entry.batch(batch))
+
+    graph = captured_model(name, batch, asked=f"--model {name}",
+                           example="handtorch tune --model ResNet50", without_torch="; or --shapes")
     found: dict[Product, None] = {}
-    for node in compile_graph(captured.graph, device.spec).graph.nodes:
+    for node in compile_graph(graph, device.spec).graph.nodes:
         if node.op in ("matmul", "matmul_sgd"):
             a = node.inputs[0 if node.op == "matmul" else 1].shape
             ta, tb = node.flag("ta"), node.flag("tb")

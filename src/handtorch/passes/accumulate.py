@@ -48,13 +48,15 @@ class EvenLabels:
 
 @dataclass(frozen=True)
 class MicroBatched:
-    """`graph` is the step of one part of `parts`; a batch has `rows`."""
+    """`graph` is the step of one part of `parts`; a batch has `rows`. `whole` is the step of all of
+    it, as captured: with that of a part it is all this was made from."""
 
     graph: Graph
     parts: int
     rows: int
     joins: tuple[Join, ...]
     even: tuple[EvenLabels, ...]
+    whole: Graph
 
 
 def rows_to_compare(rows: int, parts: int) -> int:
@@ -69,7 +71,7 @@ def micro_batched(large: Graph, small: Graph, parts: int) -> MicroBatched:
 
     Afterwards it is proven that steps of the parts, with one update, give what the whole batch
     gives but for rounding; or that was refused. Random numbers are others."""
-    large, small = without_dead(large), without_dead(small)
+    whole, large, small = large, without_dead(large), without_dead(small)
     rows, few = (g.inputs[0].value.shape[0] for g in (large, small))
     found = compare(large, small, rows, few)
     if few * parts != rows:
@@ -79,7 +81,7 @@ def micro_batched(large: Graph, small: Graph, parts: int) -> MicroBatched:
         labels = _labels(small, each, made)
         even += [labels] if labels not in even else []
     joins = tuple(_join(found.known[p.value.id], parts) for p in small.outputs)
-    return MicroBatched(_accumulating(small, found, parts), parts, rows, joins, tuple(even))
+    return MicroBatched(_accumulating(small, found, parts), parts, rows, joins, tuple(even), whole)
 
 
 def _join(known: Relation, parts: int) -> Join:

@@ -10,7 +10,7 @@ from handtorch.errors import OutOfMemory
 from handtorch.graph.node import Graph
 from handtorch.graph.step import Lowered
 from handtorch.plan.liveness import Life, classes_of, lives, touched
-from handtorch.plan.plan import STAGING_IN, STAGING_OUT, Place, Plan, aligned
+from handtorch.plan.plan import MOST_ELEMENTS, STAGING_IN, STAGING_OUT, Place, Plan, aligned
 
 
 def make_plan(graph: Graph, lowered: Lowered, *, largest_allocation_bytes: int) -> Plan:
@@ -119,13 +119,16 @@ class _Bank:
 
 
 def _first_fit(ordered: Sequence[Life], limit: int) -> tuple[dict[int, Place], tuple[int, ...]]:
-    """Each at the lowest free offset of the first bank with room; a new bank always has room."""
+    """Each at the lowest free offset of the first bank with room; a new bank always has room.
+
+    Room ends where a kernel's 32-bit count of elements does, for bools four times as soon."""
     banks: list[_Bank] = []
     places: dict[int, Place] = {}
     for life in ordered:
         size = aligned(life.nbytes)
         gaps = ((n, bank.lowest_gap(life, size)) for n, bank in enumerate(banks))
-        number, at = next(((n, at) for n, at in gaps if at + size <= limit), (len(banks), 0))
+        end = min(limit, MOST_ELEMENTS * life.item_bytes)
+        number, at = next(((n, at) for n, at in gaps if at + size <= end), (len(banks), 0))
         if number == len(banks):
             banks.append(_Bank(len(ordered)))
         banks[number].put(life, at, size)

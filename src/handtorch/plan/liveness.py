@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from handtorch.dtypes import dtype
 from handtorch.graph.node import Graph, Value
 from handtorch.graph.step import Lowered
 
@@ -21,6 +22,7 @@ class Life:
     first: int
     last: int
     lasting: bool
+    item_bytes: int = 4               # of the smallest element that is counted in it
 
     def overlaps(self, other: Life) -> bool:
         return self.first <= other.last and other.first <= self.last
@@ -70,5 +72,6 @@ def lives(graph: Graph, lowered: Lowered, *, apart: Iterable[int]) -> tuple[Life
         members.setdefault(shared.root(value), []).append(value)
     return tuple(
         Life(root, tuple(members[root]), max(values[m].nbytes for m in members[root]),
-             min(at), max(at), root in lasting)
+             min(at), max(at), root in lasting,
+             min(dtype(values[m].dtype).size_bytes for m in members[root]))
         for root, at in sorted(span.items()) if root not in elsewhere)

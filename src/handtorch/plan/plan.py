@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from handtorch.plan.liveness import Life
 
 ALIGN_BYTES = 256          # a multiple of every base alignment and vector width met so far
+MOST_ELEMENTS = 1 << 32    # kernels take offsets as 32-bit counts of elements, from a bank's start
 
 # Banks of the arena count from 0. Two more places belong to the runtime's staging ring: as indices
 # they point at the end of a list of banks followed by the slot's output and input.

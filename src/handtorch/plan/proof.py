@@ -8,9 +8,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
+from handtorch.dtypes import dtype
 from handtorch.graph.node import Graph, Value
 from handtorch.graph.step import Alias, Lowered
-from handtorch.plan.plan import ALIGN_BYTES, Plan
+from handtorch.plan.plan import ALIGN_BYTES, MOST_ELEMENTS, Plan
 
 Range = tuple[int, int, int]                # bank, start, end
 
@@ -61,7 +62,10 @@ def _expected(value: Value, in_place: bool, old_of: dict[int, Alias],
 def _range(plan: Plan, value: Value) -> Range:
     place = plan.places[value.id]
     assert place.offset_bytes % ALIGN_BYTES == 0
-    return place.bank, place.offset_bytes, place.offset_bytes + value.nbytes
+    end = place.offset_bytes + value.nbytes
+    assert end <= MOST_ELEMENTS * dtype(value.dtype).size_bytes or not place.offset_bytes, (
+        f"{value} ends at byte {end}, beyond a kernel's 32-bit count of elements")
+    return place.bank, place.offset_bytes, end
 
 
 class _Memory:

@@ -1,4 +1,4 @@
-"""A whole `.ht` file: one or two graphs, every state they share, and what ties them to torch.
+"""A whole `.ht` file: its graphs, every state they share, and what ties them to torch.
 
 It is a safetensors file (`store/tensors.py`) whose tensors are the states by name; the rest is
 JSON in its notes. `docs/format.md` has it byte for byte."""
@@ -6,7 +6,7 @@ JSON in its notes. `docs/format.md` has it byte for byte."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from handtorch.store.suspect import (
 from handtorch.store.tensors import read_tensors, write_tensors
 
 Array = NDArray[Any]
-FORMAT, VERSION = "handtorch", 1
+FORMAT, VERSION = "handtorch", 2            # 1 is without micro-batches, 2 with them
 _NOTES = ("format", "format_version", "made_by", "description")
 _MOST_STEPS = 1 << 53
 
@@ -48,8 +48,17 @@ class Part:
 
 
 @dataclass(frozen=True)
+class Micro:
+    """The training graph's batch is run in so many parts; `graph` is the step captured for fewer
+    rows, from which with the whole one that of a part is made."""
+
+    parts: int
+    graph: Graph
+
+
+@dataclass(frozen=True)
 class HtFile:
-    """`states` has an array for each state of both graphs; states of one name are one."""
+    """`states` has an array for each state of all graphs; states of one name are one."""
 
     train: Part | None
     infer: Part | None
@@ -57,6 +66,12 @@ class HtFile:
     homes: tuple[Home, ...] = ()
     steps: int = 0                        # trained so far
     made_by: str = ""                     # known of a file that was read
+    micro: Micro | None = None
+
+    def all_states(self) -> list[State]:
+        """Every state once. Those of one name in two graphs must be alike, else Suspect."""
+        graphs = [part.graph for part in (self.train, self.infer, self.micro) if part is not None]
+        return _states(graphs)
 
 
 def write_ht(path: Path, held: HtFile) -> None:
@@ -68,11 +83,14 @@ def write_ht(path: Path, held: HtFile) -> None:
             told[name] = {"graph": graph_to_json(part.graph),
                           "outputs": {"kind": part.outputs.kind,
                                       "names": list(part.outputs.names)}}
-    notes = {"format": FORMAT, "format_version": str(VERSION), "made_by": made_by(),
+    if held.micro is not None:
+        told["micro"] = {"parts": held.micro.parts, "graph": graph_to_json(held.micro.graph)}
+    version = 1 if held.micro is None else VERSION
+    notes = {"format": FORMAT, "format_version": str(version), "made_by": made_by(),
              "description": json.dumps(told, separators=(",", ":"), allow_nan=False)}
     try:
         arrays = {s.name: np.asarray(held.states[s.name], dtype(s.before.dtype).numpy)
-                  for s in _states(held.train, held.infer)}
+                  for s in held.all_states()}
         _held(arrays, notes)
     except Suspect as e:                  # found out now, while there is still a step to save
         raise StorageError(f"{path} was not written", why=f"nobody could read it: {e}",
@@ -107,13 +125,14 @@ def _check_version(path: Path, notes: Mapping[str, str]) -> None:
 
 def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
     record(dict(notes), "the head", _NOTES)
-    told = record(parsed(notes["description"]), "the description", ("homes", "steps"),
-                  ("train", "infer"))
+    needed = ("homes", "steps", *(["micro"] if int(notes["format_version"]) > 1 else []))
+    told = record(parsed(notes["description"]), "the description", needed, ("train", "infer"))
     train, infer = (_part(told[name], name) if name in told else None
                     for name in ("train", "infer"))
     if train is None and infer is None:
         raise Suspect("it holds no graph")
-    states = _states(train, infer)
+    micro = _micro(told["micro"], train) if "micro" in told else None
+    states = HtFile(train, infer, {}, micro=micro).all_states()
     for state in states:
         _check_array(state, arrays.get(state.name))
     if more := arrays.keys() - {s.name for s in states}:
@@ -125,7 +144,15 @@ def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
             raise Suspect(f"a home is that of {shown(home.state)}, which is no optimizer's state")
     return HtFile(train, infer, dict(arrays), homes,
                   whole(told["steps"], "the number of steps", 0, _MOST_STEPS),
-                  notes["made_by"])
+                  notes["made_by"], micro)
+
+
+def _micro(told: Any, train: Part | None) -> Micro:
+    if train is None:
+        raise Suspect("it has micro-batches of no training graph")
+    told = record(told, "micro", ("parts", "graph"))
+    return Micro(whole(told["parts"], "the number of micro-batches", 2, limits.MOST_ELEMENTS),
+                 graph_from_json(told["graph"]))
 
 
 def _part(told: Any, name: str) -> Part:
@@ -142,15 +169,14 @@ def _part(told: Any, name: str) -> Part:
     return Part(graph, outputs)
 
 
-def _states(*parts: Part | None) -> list[State]:
-    """Every state once. Those of one name in two graphs must be alike, else Suspect."""
+def _states(graphs: Sequence[Graph]) -> list[State]:
     found: dict[str, State] = {}
-    for part in parts:
-        for state in part.graph.states if part is not None else ():
+    for graph in graphs:
+        for state in graph.states:
             before = found.setdefault(state.name, state).before
             if (before.shape, before.dtype) != (state.before.shape, state.before.dtype):
                 raise Suspect(f"{shown(state.name)} is {before} in one graph and {state.before} "
-                              "in the other")
+                              "in another")
     return list(found.values())
 
 

@@ -346,3 +346,14 @@ def test_interrupts_leave_whole_steps(on: OpenCLExecutor, m: Mlp, resident: Open
         resident.submit(batch)
     assert path[resident.read_state("w1").tobytes()] == STEPS       # none was lost or made twice
     other.close()
+
+
+def test_one_number_everywhere_is_written_without_an_array(m: Mlp, resident: OpenCLResident
+                                                           ) -> None:
+    shape = m.states["w1"].shape
+    before = resident.counters.blocking_calls
+    resident.write_state("w1", np.broadcast_to(np.float32(2.5), shape))
+    assert resident.counters.blocking_calls == before
+    np.testing.assert_array_equal(resident.read_state("w1"), np.full(shape, 2.5, "f4"))
+    resident.write_state("w1", m.states["w1"])
+    np.testing.assert_array_equal(resident.read_state("w1"), m.states["w1"])

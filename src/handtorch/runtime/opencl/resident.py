@@ -23,7 +23,6 @@ from handtorch.runtime.recorder import Recorder, now_ns
 # Steps the host may run ahead of the device. Two would do to overlap the copy of a batch with a
 # step; the third keeps the device fed when the enqueuing thread loses its core for a moment.
 RING = 3
-_WORD_BYTES = 4
 
 Sizes = tuple[int, ...]
 Calls = tuple[tuple[Any, ...], tuple[Sizes, ...], tuple[Sizes, ...]]    # kernels, global, local
@@ -180,14 +179,18 @@ class OpenCLResident:
     def write_state(self, name: str, array: Array) -> None:
         """Steps submitted later see `array`; those submitted before do not.
 
-        A single number, such as a learning rate, is written without waiting for them."""
+        A single number, such as a learning rate or what fills a fresh moment, is written without
+        waiting for them, and without an array of it."""
         state, bank, offset = self._state_region(name)
-        data = as_held(state, np.asarray(array, dtype(state.before.dtype).numpy, order="C"))
-        assert data.shape == state.before.shape, f"{name}: {data.shape}"
-        if data.nbytes == _WORD_BYTES:      # a fill takes its pattern along: nothing to hold on to
-            with self._on.asking(f"writing {name}", data.nbytes):
-                self._cl.enqueue_fill_buffer(self._queue, bank, data, offset, data.nbytes)
+        given = np.asarray(array, dtype(state.before.dtype).numpy)
+        if given.size and not any(given.strides[i] for i, n in enumerate(given.shape) if n > 1):
+            one = np.array([given.flat[0]])     # a fill takes its pattern along: nothing to hold
+            assert given.size == state.before.size, f"{name}: {given.shape}"
+            with self._on.asking(f"writing {name}", state.before.nbytes):
+                self._cl.enqueue_fill_buffer(self._queue, bank, one, offset, state.before.nbytes)
             return
+        data = as_held(state, np.ascontiguousarray(given))
+        assert data.shape == state.before.shape, f"{name}: {data.shape}"
         if data.nbytes:
             with self._on.asking(f"writing {name}", data.nbytes):
                 self._cl.enqueue_copy(self._queue, bank, data, dst_offset=offset)
