@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
     from handtorch.graph.node import Graph
+    from handtorch.zoo.entry import Entry
+
+
+@contextmanager
+def _torch_for(asked: str, without_torch: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as e:
+        raise BadInput(asked, why=f"the zoo needs torch ({e})",
+                       fix=f"pip install handtorch[torch]{without_torch}") from e
+
+
+def entry_of(name: str, *, asked: str, example: str, without_torch: str = "") -> Entry:
+    """What the zoo knows of a model. Refusals call it what was `asked`, and tell an `example` that
+    works and what goes `without_torch`."""
+    with _torch_for(asked, without_torch):
+        from handtorch.zoo.registry import MODELS
+    if name not in MODELS:
+        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
+                       fix=example)
+    return MODELS[name]
 
 
 def captured_model(name: str, batch: int, form: str = "", *, asked: str, example: str,
                    without_torch: str = "") -> Graph:
-    """The captured step of a batch of so many rows. Refusals call it what was `asked`, and tell an
-    `example` that works and what goes `without_torch`."""
-    try:
-        from handtorch.capture.step import capture_user_step
-        from handtorch.zoo.registry import MODELS
-    except ImportError as e:
-        raise BadInput(asked, why=f"the zoo needs torch ({e})",
-                       fix=f"pip install handtorch[torch]{without_torch}") from e
-    if name not in MODELS:
-        raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix=example)
+    """The captured step of a batch of so many rows; refusals as those of `entry_of`."""
+    entry = entry_of(name, asked=asked, example=example, without_torch=without_torch)
     if batch < 1:
         raise BadInput(f"--batch {batch}", why="a batch has one row or more")
-    entry = MODELS[name]
+    with _torch_for(asked, without_torch):
+        from handtorch.capture.step import capture_user_step
     model, data = entry.make(form), entry.batch(batch, form)
     optimizers = entry.optimizers(model)
     return capture_user_step(entry.step(model, optimizers), [model], optimizers, data).graph

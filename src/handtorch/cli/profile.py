@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from handtorch.cli.main import EXIT_OK
+from handtorch.cli.of_zoo import entry_of
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
@@ -169,17 +170,11 @@ def _target(args: Namespace) -> Target:
 
 
 def _from_zoo(args: Namespace) -> Target:
-    try:
-        from handtorch.zoo.registry import MODELS
-    except ImportError as e:
-        raise BadInput(f"profile {args.what}", why=f"the zoo needs torch ({e})",
-                       fix="pip install handtorch[torch], or a saved step: FILE.ht") from e
+    entry = entry_of(args.what, asked=f"profile {args.what}",
+                     example="one of these, FILE.ht, or module:function",
+                     without_torch=", or a saved step: FILE.ht")
     from handtorch.api.make import train_step
 
-    if args.what not in MODELS:
-        raise BadInput(f"no model {args.what!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix="one of these, FILE.ht, or module:function")
-    entry = MODELS[args.what]
     model, data = entry.make(args.form), entry.batch(args.batch, args.form)
     made = entry.optimizers(model)
     step = train_step(entry.step(model, made), models=[model], optimizers=made, example=data,
