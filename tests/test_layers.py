@@ -43,7 +43,7 @@ HOMES = {
 }
 # Rooms that may read less than their rank allows.
 READS_ONLY = {"report": {"errors", "record"}, "graph": {"errors", "dtypes"}}
-STANDARD_LIBRARY_ONLY = {"graph"}
+STANDARD_LIBRARY_ONLY = {"graph", "meters"}
 ENVIRONMENT = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 READ_ELSEWHERE = "the environment is read in knobs.py only"
 
