@@ -31,6 +31,7 @@ _NO_QUEUE = "torch runs it where it is called: there is no queue"
 _NO_RULE = "no rule for the arithmetic of this operation"
 _ASKED = 200                                    # calls of an operation that does nothing
 _now = time.monotonic_ns
+_NOTHING, _ONE = torch.ops.aten.is_same_size.default, torch.ones(1)
 
 
 def _key() -> torch._C.DispatchKey:
@@ -99,7 +100,10 @@ class TorchOps:
 
     The first step is learnt: layers, lines and work, some 15 us an operation. Later ones are only
     stamped as long as they run the same operations on the same shapes; one that does not is
-    labelled as far as can be seen, and the next is learnt again."""
+    labelled as far as can be seen, and the next is learnt again.
+
+    The step after the one learnt also asks, before each operation, one that does nothing: between
+    operations that fill the caches, asking takes several times what it takes in a loop."""
 
     def __init__(self) -> None:
         self.steps: list[SeenStep] = []
@@ -108,8 +112,8 @@ class TorchOps:
         self._known: list[Label] = []           # of the step that was learnt
         self._learns = True
         self._reached_ns: int | None = None
-        self._asking_ns = 0
-        self._asking_ns = self._cost_of_asking()
+        self._probes: list[int] | None = None   # what asking took, in the step that finds it out
+        self._asking_ns = int(median(_asking_ns() for _ in range(_ASKED)))
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -136,8 +140,12 @@ class TorchOps:
         seen = tuple(Seen(label, min(a + asking, b), b) for label, a, b in self._ops)
         self.steps.append(SeenStep(start_ns, called_ns, end_ns, seen))
         self._reached_ns = end_ns
-        self._learns = not self._learns and len(seen) != len(self._known)   # it went another way
+        learnt = self._learns
+        self._learns = not learnt and len(seen) != len(self._known)     # it went another way
         self._known = [op.label for op in seen]
+        if self._probes:
+            self._asking_ns = int(median(self._probes))
+        self._probes = [] if learnt else None
 
     def pause(self) -> None:
         """What happens until the next step is not part of it."""
@@ -149,6 +157,8 @@ class TorchOps:
         if at < len(self._known):               # little is done here: it would empty the caches
             label = self._known[at]
             if label.op is op and (label.shape is None or label.shape == args[0].shape):
+                if self._probes is not None:
+                    self._probes.append(_asking_ns())
                 start_ns = _now()
                 out = op(*args, **kwargs)
                 end_ns = _now()
@@ -171,19 +181,6 @@ class TorchOps:
         del self._known[len(self._ops) - 1:]    # what follows has another place
         return out
 
-    def _cost_of_asking(self) -> int:
-        """Between the stamps of an operation that does nothing: that much is not the operation."""
-        x = torch.ones(1)
-        with self.step():
-            for _ in range(_ASKED):             # half of them learnt, then stamped
-                if len(self._ops) == _ASKED // 2:
-                    self._known = [self._ops[-1][0]] * _ASKED
-                torch.ops.aten.is_same_size.default(x, x)
-            spent = int(median(b - a for _, a, b in self._ops[_ASKED // 2:]))
-        self.steps.clear()
-        self.pause()
-        self._learns = True
-        return spent
 
     def rows(self, subject: str, kind: str = "training", first_id: int = 0) -> TorchRows:
         """Steps numbered from 0, with ids from `first_id`."""
@@ -196,6 +193,13 @@ class TorchOps:
             launches += [_launch(key, i, op) for i, op in enumerate(seen.ops)]
             gaps += _gaps(key, seen)
         return TorchRows(place(), clock(), tuple(steps), tuple(launches), tuple(gaps))
+
+
+def _asking_ns() -> int:
+    """Between the stamps of an operation that does nothing: that much is not the operation."""
+    start_ns = _now()
+    _NOTHING(_ONE, _ONE)
+    return _now() - start_ns
 
 
 def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> TorchOps:
