@@ -14,7 +14,7 @@ def test_one_json_record_with_every_table(tmp_path: Path, rows: dict[str, Row]) 
     assert "\n" not in text
     assert text == to_json(read_run(tmp_path / "one.htr"))
     record = json.loads(text)
-    assert record["schema_version"] == 3
+    assert record["schema_version"] == 4
     assert record["run"]["command"] == "handtorch <study> µ"
     assert record["devices"][0]["facts"] == {"fp16": True}
     assert record["machine"]["cpu_model"] is None
@@ -22,8 +22,8 @@ def test_one_json_record_with_every_table(tmp_path: Path, rows: dict[str, Row]) 
     assert record["results"][1]["value_reason"] == "torch is not installed"
     assert set(record) == {
         "schema_version", "run", "machine", "software", "devices", "places", "comparisons",
-        "clocks", "syncs", "steps", "launches", "gaps", "samples", "memory", "results", "published",
-        "verdicts"}
+        "clocks", "syncs", "steps", "launches", "gaps", "signals", "samples", "energies", "missing",
+        "memory", "results", "published", "verdicts"}
 
 
 def test_a_run_without_a_machine(tmp_path: Path) -> None:

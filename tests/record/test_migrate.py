@@ -15,8 +15,8 @@ from handtorch.record.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
 V1 = (Path(__file__).parent / "schema_v1.sql").read_text()
 ADDED = {"result": ("low", "high", "bounds"), "launch": ("lane", "node", "quality", "error_ns"),
-         "memory": ("launch",)}                 # columns by table, since version 1
-NEW_TABLES = ("sync", "gap")
+         "memory": ("launch",), "sample": ("error_ns",)}      # columns by table, since version 1
+NEW_TABLES = ("sync", "gap", "signal", "energy", "missing")
 Shape = dict[str, set[tuple[object, ...]]]
 
 

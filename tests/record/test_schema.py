@@ -47,7 +47,8 @@ def test_keys_and_references_agree(db: sqlite3.Connection, kind: type[Row]) -> N
 
 def test_the_provenance_is_one_of_three_words_in_every_table_of_figures() -> None:
     with_word = {kind.TABLE for kind in KINDS if "provenance" in {c.name for c in columns(kind)}}
-    assert with_word == {"clock", "sync", "step", "launch", "gap", "sample", "memory", "result"}
+    assert with_word == {"clock", "sync", "step", "launch", "gap", "sample", "energy", "memory",
+                         "result"}
     assert SCHEMA.count("IN ('measured', 'estimated', 'simulated')") == len(with_word)
 
 

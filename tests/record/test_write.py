@@ -53,7 +53,8 @@ def test_what_is_written_is_read_back(path: Path, rows: dict[str, Row]) -> None:
     assert run.places == (rows["place"], rows["place1"])
     assert run.results == (rows["result"], rows["result1"])
     read = {row for name in ("software", "devices", "comparisons", "clocks", "syncs", "steps",
-                             "launches", "gaps", "samples", "memory", "published", "verdicts")
+                             "launches", "gaps", "signals", "samples", "energies",
+                             "missing", "memory", "published", "verdicts")
             for row in getattr(run, name)}
     assert read | {run.machine, *run.places, *run.results} == set(rows.values())
 
@@ -260,7 +261,7 @@ writer.flush()
 writer._db.execute("PRAGMA cache_size = 2")  # so that half a transaction reaches the disk
 writer._db.execute("BEGIN")
 writer._db.executemany(
-    "INSERT INTO sample VALUES (?, 'host', 'm', 'power_w', 1.0, '', 'measured')",
+    "INSERT INTO sample VALUES (?, 'host', 'm', 'power_w', 1.0, '', 'measured', 0)",
     ((i,) for i in range(20000)))
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -12,15 +12,16 @@ from handtorch.record.rows import (
     Result,
     Run,
     RunInfo,
-    Sample,
     Software,
     Verdict,
 )
+from handtorch.record.sensed import Energy, Missing, Sample, Signal
 from handtorch.record.timed import Clock, Gap, Launch, Step, Sync
 from handtorch.record.write import RunWriter
 
 __all__ = [
-    "Clock", "Comparison", "Device", "Gap", "Launch", "Machine", "Memory", "Place", "Published",
-    "Result", "Run", "RunInfo", "RunWriter", "Sample", "Software", "Step", "Sync", "Verdict",
+    "Clock", "Comparison", "Device", "Energy", "Gap", "Launch", "Machine", "Memory", "Missing",
+    "Place", "Published", "Result", "Run", "RunInfo", "RunWriter", "Sample", "Signal", "Software",
+    "Step", "Sync", "Verdict",
     "read_run", "to_json",
 ]

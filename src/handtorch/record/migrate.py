@@ -49,6 +49,53 @@ MIGRATIONS = (
         "ALTER TABLE memory ADD COLUMN launch INTEGER"
         " CHECK (launch >= 0 AND moment = 'launch' OR launch IS NULL)",
     )),
+    Migration(4, "signals and how they are read, joules, and what was not sensed", (
+        "CREATE TABLE signal ("
+        " meter TEXT NOT NULL,"
+        " quantity TEXT NOT NULL,"
+        " kind TEXT NOT NULL CHECK (kind IN ('instant', 'window', 'lowpass', 'counter', 'gauge')),"
+        " part TEXT NOT NULL,"
+        " parent TEXT NOT NULL,"
+        " every_ns INTEGER NOT NULL CHECK (every_ns >= 0),"
+        " span_ns INTEGER NOT NULL CHECK (span_ns >= 0),"
+        " step REAL NOT NULL CHECK (step >= 0),"
+        " wraps_at REAL,"
+        " basis TEXT NOT NULL CHECK (basis IN ('captured', 'documented')),"
+        " source TEXT NOT NULL,"
+        " PRIMARY KEY (meter, quantity)"
+        " )",
+        "ALTER TABLE sample ADD COLUMN error_ns INTEGER NOT NULL DEFAULT 0 CHECK (error_ns >= 0)",
+        "CREATE TABLE energy ("
+        " place TEXT NOT NULL REFERENCES place (name),"
+        " subject TEXT NOT NULL,"
+        " meter TEXT NOT NULL,"
+        " quantity TEXT NOT NULL,"
+        " level TEXT NOT NULL CHECK (level IN ("
+        " 'rail', 'idle', 'unattributed', 'step', 'phase', 'layer', 'op')),"
+        " name TEXT NOT NULL,"
+        " instances INTEGER NOT NULL CHECK (instances >= 0),"
+        " seconds REAL NOT NULL CHECK (seconds >= 0),"
+        " readings INTEGER NOT NULL CHECK (readings >= 0),"
+        " total_j REAL,"
+        " total_reason TEXT NOT NULL,"
+        " low_j REAL,"
+        " high_j REAL,"
+        " dynamic_j REAL,"
+        " dynamic_reason TEXT NOT NULL,"
+        " how TEXT NOT NULL CHECK (how <> ''),"
+        f" {PROVENANCE},"
+        " CHECK ((low_j IS NULL) = (high_j IS NULL) AND (low_j IS NULL OR low_j <= high_j)),"
+        " CHECK ((total_j IS NULL) = (total_reason <> '')),"
+        " CHECK ((dynamic_j IS NULL) = (dynamic_reason <> '')),"
+        " PRIMARY KEY (place, subject, meter, quantity, level, name)"
+        " )",
+        "CREATE TABLE missing ("
+        " source TEXT NOT NULL,"
+        " why TEXT NOT NULL CHECK (why <> ''),"
+        " fix TEXT NOT NULL,"
+        " time_ns INTEGER"
+        " )",
+    )),
 )
 assert [m.to for m in MIGRATIONS] == list(range(2, SCHEMA_VERSION + 1)), "a version lacks its step"
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from handtorch.record.row import Provenance, Row
+from handtorch.record.sensed import Energy, Missing, Sample, Signal
 from handtorch.record.timed import Clock, Gap, Launch, Step, Sync
 
 Status = Literal["running", "complete", "interrupted", "failed"]
@@ -139,22 +140,6 @@ class Comparison(Row):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample(Row):
-    """One reading of one sensor; `quantity` ends in its unit (`gpu_power_w`)."""
-
-    TABLE = "sample"
-    REASONS = MappingProxyType({"value_reason": ("value",)})
-    REFERS = MappingProxyType({"clock": "clock"})
-    time_ns: int
-    clock: str
-    meter: str
-    quantity: str
-    value: float | None
-    value_reason: str = ""
-    provenance: Provenance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(Row):
     """Bytes of one role at one moment of `subject`; `launch` is the number of the launch that runs
     then, at the moments called "launch"."""
@@ -269,7 +254,10 @@ class Run:
     steps: tuple[Step, ...] = ()
     launches: tuple[Launch, ...] = ()
     gaps: tuple[Gap, ...] = ()
+    signals: tuple[Signal, ...] = ()
     samples: tuple[Sample, ...] = ()
+    energies: tuple[Energy, ...] = ()
+    missing: tuple[Missing, ...] = ()
     memory: tuple[Memory, ...] = ()
     results: tuple[Result, ...] = ()
     published: tuple[Published, ...] = ()
@@ -280,6 +268,7 @@ class Run:
 CHILDREN: Mapping[str, type[Row]] = MappingProxyType({
     "machine": Machine, "software": Software, "devices": Device, "places": Place,
     "comparisons": Comparison, "clocks": Clock, "syncs": Sync, "steps": Step,
-    "launches": Launch, "gaps": Gap, "samples": Sample, "memory": Memory, "results": Result,
+    "launches": Launch, "gaps": Gap, "signals": Signal, "samples": Sample,
+    "energies": Energy, "missing": Missing, "memory": Memory, "results": Result,
     "published": Published, "verdicts": Verdict,
 })

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 # In the file's header: tells our SQLite files from everybody else's.
 APPLICATION_ID = int.from_bytes(b"HTrn", "big")
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 PROVENANCE = ("provenance TEXT NOT NULL "
               "CHECK (provenance IN ('measured', 'estimated', 'simulated'))")
@@ -172,7 +172,26 @@ CREATE TABLE gap (
     PRIMARY KEY (step, number)
 );
 
--- One reading of one sensor; the quantity's name ends in its unit: 'gpu_power_w'.
+-- What was read again and again: the sensor's file or chip is `source`, `kind` is what one reading
+-- says, `parent` the quantity of the rail that contains this one, `step` the least difference
+-- between two values (0: unknown), `wraps_at` where a counter falls to 0 (NULL: it does not).
+CREATE TABLE signal (
+    meter TEXT NOT NULL,
+    quantity TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('instant', 'window', 'lowpass', 'counter', 'gauge')),
+    part TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    every_ns INTEGER NOT NULL CHECK (every_ns >= 0),
+    span_ns INTEGER NOT NULL CHECK (span_ns >= 0),
+    step REAL NOT NULL CHECK (step >= 0),
+    wraps_at REAL,
+    basis TEXT NOT NULL CHECK (basis IN ('captured', 'documented')),
+    source TEXT NOT NULL,
+    PRIMARY KEY (meter, quantity)
+);
+
+-- One reading of one sensor, within `error_ns` of `time_ns`; a quantity's name ends in its unit,
+-- such as 'gpu_power_w'.
 CREATE TABLE sample (
     time_ns INTEGER NOT NULL,
     clock TEXT NOT NULL REFERENCES clock (name),
@@ -181,7 +200,43 @@ CREATE TABLE sample (
     value REAL,
     value_reason TEXT NOT NULL,
     {PROVENANCE},
+    error_ns INTEGER NOT NULL DEFAULT 0 CHECK (error_ns >= 0),
     CHECK ((value IS NULL) = (value_reason <> ''))
+);
+
+-- Joules of all steps together that one signal gives to a part of `subject`: the parts of a level,
+-- with idle and unattributed, add up to the rail. `how` names the estimator or the sheet.
+CREATE TABLE energy (
+    place TEXT NOT NULL REFERENCES place (name),
+    subject TEXT NOT NULL,
+    meter TEXT NOT NULL,
+    quantity TEXT NOT NULL,
+    level TEXT NOT NULL CHECK (level IN (
+        'rail', 'idle', 'unattributed', 'step', 'phase', 'layer', 'op')),
+    name TEXT NOT NULL,
+    instances INTEGER NOT NULL CHECK (instances >= 0),
+    seconds REAL NOT NULL CHECK (seconds >= 0),
+    readings INTEGER NOT NULL CHECK (readings >= 0),
+    total_j REAL,
+    total_reason TEXT NOT NULL,
+    low_j REAL,
+    high_j REAL,
+    dynamic_j REAL,
+    dynamic_reason TEXT NOT NULL,
+    how TEXT NOT NULL CHECK (how <> ''),
+    {PROVENANCE},
+    CHECK ((low_j IS NULL) = (high_j IS NULL) AND (low_j IS NULL OR low_j <= high_j)),
+    CHECK ((total_j IS NULL) = (total_reason <> '')),
+    CHECK ((dynamic_j IS NULL) = (dynamic_reason <> '')),
+    PRIMARY KEY (place, subject, meter, quantity, level, name)
+);
+
+-- What was not sensed, and why; `time_ns` is when it went missing (NULL: it never was there).
+CREATE TABLE missing (
+    source TEXT NOT NULL,
+    why TEXT NOT NULL CHECK (why <> ''),
+    fix TEXT NOT NULL,
+    time_ns INTEGER
 );
 
 -- Bytes of one role (parameters, gradients, ...) at one moment ('peak') of `subject`; the moment
