@@ -10,6 +10,7 @@ import pytest
 
 from handtorch.cli.main import EXIT_ERROR, EXIT_OK, main
 from handtorch.record import read_run
+from handtorch.record.schema import SCHEMA_VERSION
 from handtorch.runtime.opencl.discover import FoundDevice
 
 FUNCTION = """\
@@ -73,7 +74,7 @@ def test_torch_has_no_function_of_a_saved_step() -> None:
 def test_json_of_a_saved_step(opencl_device: FoundDevice) -> None:
     code, out, _ = call("digits", "--quick", "--device", opencl_device.label, "--json")
     told = json.loads(out)
-    assert code == EXIT_OK and told["schema_version"] == 3
+    assert code == EXIT_OK and told["schema_version"] == SCHEMA_VERSION
     assert len(told["steps"]) == 5
     assert told["steps"][0]["subject"].startswith("digits training b")
     assert {r["name"] for r in told["results"]} >= {
