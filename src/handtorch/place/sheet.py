@@ -99,7 +99,7 @@ class _Reader:
 
     def _kind(self, given: Any) -> CoreKind:
         self._only("cores", given, {"kind", "count", "busy_watts", "source"})
-        count = given.get("count")
+        count: Any = given.get("count")
         if type(count) is not int or not 0 < count <= 4096:
             raise self._refusal(f"cores.count is {count!r}, not a number of cores")
         return CoreKind(self._text("cores", given, "kind"), count,
@@ -126,8 +126,9 @@ class _Reader:
         return text.strip()
 
     def _number(self, part: str, given: dict[str, Any], word: str) -> float:
-        number = given.get(word)
-        if type(number) not in (int, float) or not math.isfinite(number) or number < 0:
+        number: Any = given.get(word)
+        known = isinstance(number, int | float) and not isinstance(number, bool)
+        if not known or not math.isfinite(number) or number < 0:
             raise self._refusal(f"{part}.{word} is {number!r}, not a number of at least 0")
         return float(number)
 
