@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from handtorch.place.sheet import CoreKind, Figure, Sheet
-from handtorch.profile.energy.estimate import estimated_rows
+from handtorch.profile.energy.from_sheet import estimated_rows
 from handtorch.record import Energy, Run
 from tests.profile.energy.runs import on_host_cpu, run
 
