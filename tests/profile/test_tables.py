@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from handtorch.profile.tables import groups, table, text
+from handtorch.profile.columns import table
+from handtorch.profile.group import groups
+from handtorch.profile.tables import text
 from handtorch.record import Clock, Gap, Launch, Memory, Place, Result, Run, RunInfo, Step
 
 INFO = RunInfo(id="1", command="x", started_utc="2026-01-01T00:00:00+00:00", duration_ns=1,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 
-from handtorch.profile.collect import DEVICE_CLOCK, HOST
-from handtorch.profile.gaps import CAUSES, clipped, own_ns
+from handtorch.profile.collect import DEVICE_CLOCK
+from handtorch.profile.columns import table
+from handtorch.profile.energy import told
+from handtorch.profile.group import Group, Line, groups
 from handtorch.profile.memory import ROLES, SLACK
 from handtorch.profile.summary import CPU, STUDY, WALL
-from handtorch.record import Launch, Result, Run, Step
+from handtorch.record import Result, Run, Step
 
 MEANING = {
     "dispatch": "torch between two operations: Python, autograd, and the stamps",
@@ -24,78 +25,6 @@ MEANING = {
 }
 _TOP = 12
 _PHASES = ("forward", "backward", "recompute", "optimizer", "transfer")
-
-
-@dataclass
-class Line:
-    """One line of a table: own time of its launches, which adds up to the device's busy time."""
-
-    ns: int = 0
-    launches: int = 0
-    work_ns: int = 0
-    flops: int = 0
-    moved_bytes: int = 0
-    phases: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    def add(self, launch: Launch, own: int) -> None:
-        self.ns += own
-        self.launches += 1
-        self.phases[launch.phase] += own
-        assert launch.start_ns is not None and launch.end_ns is not None
-        self.work_ns += launch.end_ns - launch.start_ns
-        self.flops += launch.flops or 0
-        self.moved_bytes += launch.moved_bytes or 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """All steps of one subject at one place, with the own time of every launch of the device."""
-
-    steps: tuple[Step, ...]
-    launches: tuple[tuple[Launch, int], ...]
-    idle: dict[str, int]
-
-    @property
-    def wall_ns(self) -> int:
-        return sum(s.end_ns - s.start_ns for s in self.steps)
-
-    @property
-    def busy_ns(self) -> int:
-        return sum(own for _, own in self.launches)
-
-    def lines(self, key: Callable[[Launch], str]) -> dict[str, Line]:
-        """By key, those that took most first."""
-        found: dict[str, Line] = defaultdict(Line)
-        for launch, own in self.launches:
-            found[key(launch)].add(launch, own)
-        return dict(sorted(found.items(), key=lambda kv: (-kv[1].ns, kv[0])))
-
-
-def groups(run: Run) -> list[Group]:
-    """Steps by subject and place, those without launches left out."""
-    by_step: dict[int, list[Launch]] = defaultdict(list)
-    for la in run.launches:
-        if la.lane != HOST and la.start_ns is not None and la.end_ns is not None:
-            by_step[la.step].append(la)
-    of: dict[tuple[str, str], list[Step]] = defaultdict(list)
-    for step in run.steps:
-        if by_step[step.id]:
-            of[step.subject, step.place].append(step)
-    return [_group(run, steps, by_step) for steps in of.values()]
-
-
-def _group(run: Run, steps: Sequence[Step], by_step: dict[int, list[Launch]]) -> Group:
-    launches: list[tuple[Launch, int]] = []
-    for step in steps:
-        found = by_step[step.id]
-        spans = [(la.start_ns or 0, la.end_ns or 0) for la in found]
-        own = own_ns(clipped(spans, (step.start_ns, step.end_ns)))
-        launches += zip(found, own, strict=True)
-    ids, idle = {s.id for s in steps}, dict.fromkeys(CAUSES, 0)
-    for gap in run.gaps:
-        if gap.step in ids:
-            idle[gap.cause] = idle.get(gap.cause, 0) + gap.end_ns - gap.start_ns
-    return Group(tuple(steps), tuple(launches), idle)
 
 
 def text(run: Run) -> str:
@@ -114,6 +43,7 @@ def _of_group(run: Run, group: Group) -> Iterator[str]:
         yield memory
     if rates := _peaks(run, group.steps[0].place):
         yield rates
+    yield from told.told(run, group)
     yield _trust(run, group)
 
 
@@ -228,17 +158,6 @@ def _overhead(r: Result) -> str:
     bounds = "" if r.low is None else f" ({r.bounds} {r.low:+.2f} to {r.high:+.2f})"
     return (f"overhead of recording: {r.value:+.2f} % {of}{bounds}, {r.repeats} pairs of steps in "
             "random order")
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The first column and a last one of words to the left, figures to the right."""
-    all_rows = [tuple(head), *map(tuple, rows)]
-    wide = [max(len(r[i]) for r in all_rows) for i in range(len(head))]
-    words = {0, *([len(head) - 1] if not head[-1] else [])}
-    return "\n".join(
-        "  ".join(c.ljust(w) if i in words else c.rjust(w)
-                  for i, (c, w) in enumerate(zip(r, wide, strict=True))).rstrip()
-        for r in all_rows)
 
 
 def _ms(ns: int, steps: int) -> str:

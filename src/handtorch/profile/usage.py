@@ -11,8 +11,8 @@ from statistics import mean, median
 
 import numpy as np
 
+from handtorch.profile.group import Group, groups
 from handtorch.profile.predict import predictability
-from handtorch.profile.tables import Group, groups
 from handtorch.record import Result, Run, Sample
 
 STUDY = "profile"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handtorch.profile.energy.spans import NO_LAYER, operations
-from handtorch.profile.tables import groups
+from handtorch.profile.group import groups
 from tests.profile.energy.runs import MS, run
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from handtorch.place.sheet import Sheet
 from handtorch.profile.energy.spans import NO_LAYER, operation
-from handtorch.profile.tables import Group, groups
+from handtorch.profile.group import Group, groups
 from handtorch.record import Energy, Launch, Run
 from handtorch.record.sensed import Level
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from handtorch.profile.energy.model import Spans
-from handtorch.profile.tables import Group
+from handtorch.profile.group import Group
 from handtorch.record import Launch
 
 NO_LAYER = "(no layer)"

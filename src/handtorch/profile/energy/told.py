@@ -1,0 +1,78 @@
+"""The joules of a run as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from handtorch.profile.columns import table
+from handtorch.profile.group import Group
+from handtorch.record import Energy, Run
+
+J_PER_MWH = 3.6
+_TOP = 12
+_PARTS = (("phase", 99), ("layer", _TOP), ("op", _TOP))
+
+
+def told(run: Run, group: Group) -> Iterator[str]:
+    """One line for each rail; of the largest one also who took it."""
+    step = group.steps[0]
+    rows = [e for e in run.energies if (e.subject, e.place) == (step.subject, step.place)]
+    rails = [e for e in rows if e.level == "rail"]
+    if not rails:
+        return
+    yield "\n".join(_rail(rail, rows, len(group.steps)) for rail in rails)
+    known = [r for r in rails if r.total_j is not None]
+    if known:
+        rail = max(known, key=lambda r: r.total_j or 0.0)
+        own = [e for e in rows if (e.meter, e.quantity) == (rail.meter, rail.quantity)]
+        for level, most in _PARTS:
+            parts = [e for e in own if e.level == level]
+            if parts:
+                yield _table(level, parts, rail, len(group.steps), most)
+
+
+def _rail(rail: Energy, rows: Sequence[Energy], steps: int) -> str:
+    head = f"{rail.provenance} by {rail.meter} {rail.quantity}"
+    if rail.total_j is None:
+        return f"energy {head}: none, {rail.total_reason}"
+    joules, seconds = rail.total_j, max(rail.seconds, 1e-12)
+    rest = {e.level: e.total_j for e in rows if e.total_j is not None
+            and (e.meter, e.quantity) == (rail.meter, rail.quantity)
+            and e.level in ("idle", "unattributed")}
+    parts = [f"{_j(joules / steps)} a step", f"{joules / steps / J_PER_MWH:.4g} mWh",
+             f"{joules / seconds:.3g} W on average",
+             *(f"{100 * part / joules:.1f} % {name}" for name, part in rest.items() if joules)]
+    return f"energy {head}: {', '.join(parts)} ({rail.how})"
+
+
+def _table(level: str, parts: Sequence[Energy], rail: Energy, steps: int, most: int) -> str:
+    """Those that took most first; then those of which nothing can be said."""
+    known = sorted((e for e in parts if e.total_j is not None), key=lambda e: -(e.total_j or 0.0))
+    rows = [(e.name, _j((e.total_j or 0.0) / steps), _bounds(e, steps),
+             "" if e.dynamic_j is None else _j(e.dynamic_j / steps),
+             f"{100 * (e.total_j or 0.0) / (rail.total_j or 1.0):.1f} %",
+             f"{(e.total_j or 0.0) / max(e.seconds, 1e-12):.3g} W", "")
+            for e in known[:most]]
+    if rest := known[most:]:
+        joules = sum(e.total_j or 0.0 for e in rest)
+        rows.append((f"{len(rest)} more", _j(joules / steps), "", "",
+                     f"{100 * joules / (rail.total_j or 1.0):.1f} %", "", ""))
+    unknown = [e for e in parts if e.total_j is None]
+    reasons = sorted({e.total_reason.partition(":")[0] for e in unknown})
+    if unknown:
+        rows.append((f"{len(unknown)} not known", "", "", "", "", "", "; ".join(reasons)))
+    return table((f"joules by {level}", "a step", "95 %", "above idle", "share", "power", ""), rows)
+
+
+def _bounds(e: Energy, steps: int) -> str:
+    if e.low_j is None or e.high_j is None:
+        return ""
+    return f"{_j(e.low_j / steps)} to {_j(e.high_j / steps)}"
+
+
+def _j(joules: float) -> str:
+    """Three digits, in a unit that fits."""
+    for unit, scale in (("J", 1.0), ("mJ", 1e3), ("uJ", 1e6)):
+        if abs(joules) * scale >= 1 or unit == "uJ":
+            return f"{joules * scale:.3g} {unit}"
+    raise AssertionError("uJ fits always")
