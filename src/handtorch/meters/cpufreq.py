@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from handtorch.meters.procfs import TICK_NS, TICK_S
+from handtorch.meters.procfs import TICK_NS, TICK_S, TICKS_PER_S
 from handtorch.meters.reading import (
     Entry,
     alone,
@@ -102,7 +102,7 @@ def seconds_at(text: str) -> dict[int, float]:
         fields = line.split()
         if len(fields) != 2:
             raise ValueError(f"says {line[:40]!r}, not a frequency and a time")
-        found[count(fields[0])] = count(fields[1]) * TICK_S
+        found[count(fields[0])] = count(fields[1]) / TICKS_PER_S
     if not found:
         raise ValueError("is empty")
     return found

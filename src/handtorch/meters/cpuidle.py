@@ -25,7 +25,6 @@ from handtorch.meters.reading import (
 from handtorch.meters.signal import SLOW_NS, Found, Signal
 
 METER = "cpuidle"
-_US = 1e-6
 _GUEST_DRIVERS = ("haltpoll",)          # the idle driver of KVM guests
 _SLACK = 1.02                           # boot begins to count idle time before the uptime
 
@@ -51,9 +50,9 @@ def find(root: Path) -> Found:
 def _entry(root: Path, core: str, state: Path) -> Entry:
     # Two states of one name ("C2_ACPI" on some boards) differ in their number.
     name = f"{plain(state.name)}_{plain(hint(state / 'name') or 'unnamed')}"
-    signal = Signal(METER, f"{core}_{name}_s", "counter", core, SLOW_NS, step=_US,
+    signal = Signal(METER, f"{core}_{name}_s", "counter", core, SLOW_NS, step=1e-6,
                     where=called(root, state / "time"))
-    return Entry(state / "time", (signal,), alone(lambda text: count(text) * _US))
+    return Entry(state / "time", (signal,), alone(lambda text: count(text) / 1e6))
 
 
 def _guest(root: Path) -> str:
@@ -78,7 +77,7 @@ def _unbelievable(root: Path, home: Path, states: dict[str, list[str]]) -> str:
             times = [count(hint(home / core / "cpuidle" / name / "time")) for name in names]
         except ValueError:
             continue
-        idle_s = sum(times) * _US
+        idle_s = sum(times) / 1e6
         if uptime and idle_s > float(uptime[0]) * _SLACK + 1:
             return f"{core} says it was idle for {idle_s:.0f} s of {float(uptime[0]):.0f} s"
         total += sum(times)

@@ -79,7 +79,7 @@ def amount(kind: str, text: str) -> Value:
     if factor is None:
         raise ValueError(f"says {text[:40]!r}, in an unknown unit")
     if kind == "engine":
-        return count(value) * 1e-9
+        return count(value) / 1e9
     return hertz(count(value), factor) if kind == "curfreq" else float(count(value) * factor)
 
 

@@ -21,8 +21,8 @@ from handtorch.meters.reading import (
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal, Value
 
 METER = "procfs"
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-TICK_NS = round(1e9 * TICK_S)
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+TICK_S, TICK_NS = 1 / TICKS_PER_S, 10**9 // TICKS_PER_S
 _CORE = re.compile(r"cpu([0-9]{1,5})")
 _MOST_BYTES = 2**60
 
@@ -37,14 +37,14 @@ def core_seconds(text: str) -> dict[int, tuple[float, float]]:
 
     `guest` is inside `user` already, and steal is neither: somebody else's work was done then.
     Both can fall by a few ticks where the kernel corrects its count of `iowait`."""
-    return {core: (_busy(ticks) * TICK_S, (ticks[3] + ticks[4]) * TICK_S)
+    return {core: (_busy(ticks) / TICKS_PER_S, (ticks[3] + ticks[4]) / TICKS_PER_S)
             for core, ticks in _lines(text).items() if core >= 0}
 
 
 def stolen_seconds(text: str) -> Value:
     """Core-seconds in which a virtual machine wanted to run and was not let."""
     total = _lines(text).get(-1, [])
-    return total[7] * TICK_S if len(total) > 7 else "this kernel does not count stolen time"
+    return total[7] / TICKS_PER_S if len(total) > 7 else "this kernel does not count stolen time"
 
 
 def _busy(ticks: list[int]) -> int:

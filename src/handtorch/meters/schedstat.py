@@ -11,7 +11,6 @@ from handtorch.meters.reading import Entry, called, count, gather, looked, nothi
 from handtorch.meters.signal import SLOW_NS, Found, Signal, Value
 
 METER = "schedstat"
-_NS = 1e-9
 _CORE = re.compile(r"cpu[0-9]{1,5}")
 # The line of a core has nine counts, the seventh in ns, from version 15 on (Linux 2.6.37).
 _VERSIONS = (15, 16, 17)
@@ -32,7 +31,7 @@ def find(root: Path) -> Found:
         return [seconds.get(core, f"{core} is offline") for core in known]
 
     signals = tuple(
-        Signal(METER, f"{core}_run_s", "counter", core, SLOW_NS, SLOW_NS, step=_NS,
+        Signal(METER, f"{core}_run_s", "counter", core, SLOW_NS, SLOW_NS, step=1e-9,
                basis="documented", where=called(root, path))
         for core in known
     )  # fmt: skip
@@ -52,7 +51,7 @@ def core_run_seconds(text: str) -> dict[str, float]:
         if line and _CORE.fullmatch(line[0]):
             if len(line) != 10:
                 raise ValueError(f"has {len(line) - 1} counts for {line[0][:20]}, not 9")
-            found[line[0]] = count(line[7]) * _NS
+            found[line[0]] = count(line[7]) / 1e9
     if not found:
         raise ValueError("has no line of a core")
     return found

@@ -29,7 +29,6 @@ from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Signal, 
 
 METER = "threads"
 _CLOCK_MONOTONIC_COARSE = 6             # moves once a tick; Python has no name for it
-_NS = 1e-9
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -48,14 +47,14 @@ class ProcessClock:
 
     def __init__(self, pid: int) -> None:
         self.signals: tuple[Signal, ...] = (
-            Signal(METER, "process_busy_s", "counter", "process", FAST_NS, step=_NS,
+            Signal(METER, "process_busy_s", "counter", "process", FAST_NS, step=1e-9,
                    where=f"clock_getcpuclockid({pid})"),
         )  # fmt: skip
         self._clock = ~pid << 3 | 2         # the kernel's name for it: CPUCLOCK_SCHED of this pid
 
     def read(self) -> tuple[Value]:
         try:
-            return (time.clock_gettime_ns(self._clock) * _NS,)
+            return (time.clock_gettime_ns(self._clock) / 1e9,)
         except OSError as error:            # EINVAL: there is no such process any more
             return (f"the process has no clock ({said(error)}): it has ended",)
 
@@ -76,7 +75,7 @@ def run_seconds(text: str) -> float:
     fields = text.split()
     if len(fields) != 3:
         raise ValueError(f"has {len(fields)} counts, not 3")
-    return count(fields[0]) * _NS
+    return count(fields[0]) / 1e9
 
 
 def _find_threads(root: Path, home: Path) -> Found:
@@ -89,7 +88,7 @@ def _find_threads(root: Path, home: Path) -> Found:
     return gather(METER, [
         Entry(path, (
             Signal(METER, f"thread{tid}_busy_s", "counter", f"thread{tid}", FAST_NS, tick_ns,
-                   step=_NS, where=called(root, path)),
+                   step=1e-9, where=called(root, path)),
         ), alone(run_seconds))
         for tid, path in paths
     ])  # fmt: skip
