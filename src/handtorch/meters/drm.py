@@ -44,7 +44,8 @@ def find(root: Path) -> Found:
                                 basis="documented", where=called(root, path))
                 entries.append(Entry(path, (signal,), parse))
     if not entries:
-        why = "has no card" if not cards else f"{', '.join(card.name for card in cards)}: no file"
+        there_are = ", ".join(card.name for card in cards)
+        why = f"has {there_are}, but no file" if cards else "has no card"
         return nothing(METER, f"/sys/class/drm {why} that tells how busy it is or its clock")
     return gather(METER, entries, waits=True)      # AMD's are answered by the card's firmware
 
