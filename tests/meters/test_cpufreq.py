@@ -96,8 +96,8 @@ def test_a_closed_file_leaves_the_next_one(tmp_path: Path) -> None:
     """Two ways to ask for the clock; the first that can be read is taken."""
     policy = f"{CPU}/cpufreq/policy0"
     plant(tmp_path, BIG_LITTLE | {f"{policy}/cpuinfo_cur_freq": "1036799\n"})
-    with closed(tmp_path / policy / "scaling_cur_freq"):
-        assert values(cpufreq.find(tmp_path))["cpu0_clock_hz"] == 1036799e3
+    with closed(tmp_path, f"{policy}/scaling_cur_freq") as root:
+        assert values(cpufreq.find(root))["cpu0_clock_hz"] == 1036799e3
 
 
 def test_a_machine_without_clocks(tmp_path: Path) -> None:

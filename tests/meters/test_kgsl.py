@@ -37,9 +37,8 @@ def test_off_is_no_zero(tmp_path: Path) -> None:
 def test_the_next_best_files(tmp_path: Path) -> None:
     plant(tmp_path, TREE)
     (tmp_path / KGSL / "gpuclk").unlink()
-    with closed(tmp_path / KGSL / "gpubusy"):
-        found = kgsl.find(tmp_path)
-    assert values(found) == {"gpu_busy_ratio": 0.37, "gpu_clock_hz": 490e6}
+    with closed(tmp_path, f"{KGSL}/gpubusy") as root:
+        assert values(kgsl.find(root)) == {"gpu_busy_ratio": 0.37, "gpu_clock_hz": 490e6}
 
 
 @pytest.mark.parametrize(

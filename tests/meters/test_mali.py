@@ -36,8 +36,8 @@ def test_more_than_all_of_the_time(tmp_path: Path) -> None:
 
 def test_for_root_alone(tmp_path: Path) -> None:
     plant(tmp_path, {f"{MALI}/utilization": "37\n", f"{MALI}/clock": "260\n"})
-    with closed(tmp_path / MALI):
-        found = mali.find(tmp_path)
+    with closed(tmp_path, MALI) as root:
+        found = mali.find(root)
     assert reasons(found) == [f"/{MALI}/{name}: Permission denied"
                               for name in ("utilization", "clock")]  # fmt: skip
     assert found.absent[0].fix == f"run as root, or make /{MALI}/utilization readable"

@@ -55,10 +55,12 @@ def test_a_cut_line_is_not_a_smaller_count() -> None:
     assert cut == {0: whole[0]}
 
 
-def test_old_kernels_have_fewer_columns() -> None:
+def test_old_kernels_have_fewer_columns(tmp_path: Path) -> None:
     text = "cpu  1 2 3 4 5\ncpu0 1 2 3 4 5\n"
-    assert procfs.core_seconds(text) == {0: (6 / procfs.TICKS_PER_S, 9 / procfs.TICKS_PER_S)}
-    assert procfs.stolen_seconds(text) == "this kernel does not count stolen time"
+    assert values(procfs.find(plant(tmp_path, {"proc/stat": text}))) == {
+        "cpu0_busy_s": 6 / procfs.TICKS_PER_S, "cpu0_idle_s": 9 / procfs.TICKS_PER_S,
+        "stolen_s": "this kernel does not count stolen time",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -80,8 +82,8 @@ def test_another_form_is_refused(tmp_path: Path, text: str, why: str) -> None:
 
 def test_android_keeps_stat_from_apps(tmp_path: Path) -> None:
     plant(tmp_path, {"proc/stat": STAT, "proc/meminfo": MEMORY})
-    with closed(tmp_path / "proc/stat"):
-        found = procfs.find(tmp_path)
+    with closed(tmp_path, "proc/stat") as root:
+        found = procfs.find(root)
     assert reasons(found) == ["/proc/stat: Permission denied"]
     assert found.absent[0].fix == "run as root, or make /proc/stat readable"
     assert len(found.signals) == 1

@@ -87,10 +87,10 @@ def test_names_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 def test_a_closed_file_is_absent_with_its_remedy(tmp_path: Path) -> None:
     plant(tmp_path, {"good": "7\n", "shut": "7\n"})
-    with closed(tmp_path / "shut"):
-        found = reading.gather("test", [entry(tmp_path / "shut"), entry(tmp_path / "good", "b")])
-        assert reading.there(tmp_path / "shut")
-    assert values(found) == {"b_c": 7.0}
+    with closed(tmp_path, "shut") as root:
+        found = reading.gather("test", [entry(root / "shut"), entry(root / "good", "b")])
+        assert reading.there(root / "shut")
+        assert values(found) == {"b_c": 7.0}
     (absent,) = found.absent
     assert absent.why == "/shut: Permission denied"
     assert absent.fix == "run as root, or make /shut readable"
@@ -98,10 +98,10 @@ def test_a_closed_file_is_absent_with_its_remedy(tmp_path: Path) -> None:
 
 def test_a_closed_folder_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     plant(tmp_path, {"folder/shut": "7\n"})
-    with closed(tmp_path / "folder"):
-        assert reading.there(tmp_path / "folder/shut")
-        assert reading.chosen(tmp_path / "no", tmp_path / "folder/shut") == tmp_path / "folder/shut"
-        found = reading.gather("test", [entry(tmp_path / "folder/shut")])
+    with closed(tmp_path, "folder") as root:
+        assert reading.there(root / "folder/shut")
+        assert reading.chosen(root / "no", root / "folder/shut") == root / "folder/shut"
+        found = reading.gather("test", [entry(root / "folder/shut")])
     assert found.absent[0].why == "/shut: Permission denied"
 
 
@@ -145,7 +145,7 @@ def test_a_list_of_several_pages_is_read_to_its_end() -> None:
 
 
 PARSERS: list[Callable[[str], object]] = [
-    procfs.core_seconds, procfs.stolen_seconds, schedstat.core_run_seconds, cpufreq.seconds_at,
+    procfs.core_seconds, procfs.core_ticks, schedstat.core_run_seconds, cpufreq.seconds_at,
     cpufreq.online_count, thermal.celsius, threads.run_seconds, threads.resident_bytes,
     threads.thread_count, kgsl.busy_ratio, nvgpu.load_ratio, phonegpu.ged_busy, phonegpu.ged_clock,
     devfreq.load_ratio, reading.any_hertz, reading.percent, reading.cores,

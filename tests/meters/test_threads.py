@@ -97,6 +97,6 @@ def test_the_clock_of_another_process_never_falls_and_ends_with_it() -> None:
     child.kill()
     child.wait()
     assert all(isinstance(value, float) for value in seen)
-    assert seen == sorted(seen)  # type: ignore[type-var]
+    assert seen == sorted(seen)
     assert process.read() == ("the process has no clock (Invalid argument): it has ended",)
     assert set(map(type, values(found).values())) == {str}

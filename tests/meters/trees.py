@@ -55,18 +55,22 @@ def reasons(found: Found) -> list[str]:
 
 
 @contextlib.contextmanager
-def closed(path: Path) -> Iterator[None]:
-    """Meanwhile the file cannot be opened by us: root becomes nobody for that long."""
+def closed(root: Path, name: str) -> Iterator[Path]:
+    """Meanwhile that file or folder is closed to us, even if we are root: who is then nobody.
+
+    The tree goes by the name that this gives: relative, for pytest makes the folders above it for
+    their owner alone."""
+    path, user, before = root / name, os.geteuid(), Path.cwd()
     mode = path.stat().st_mode
+    for folder in (root, *(one for one in root.rglob("*") if one.is_dir())):
+        folder.chmod(0o755)
     path.chmod(0)
-    user = os.geteuid()
+    os.chdir(root)
     if user == 0:
-        for folder in path.parents:         # pytest makes its folders for root alone
-            if not folder.stat().st_mode & 1:
-                folder.chmod(0o755)
         os.seteuid(65534)
     try:
-        yield
+        yield Path(".")
     finally:
         os.seteuid(user)
+        os.chdir(before)
         path.chmod(mode)

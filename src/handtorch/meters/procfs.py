@@ -23,6 +23,7 @@ from handtorch.meters.signal import MEDIUM_NS, Found, Signal, Value
 METER = "procfs"
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TICK_S, TICK_NS = 1 / TICKS_PER_S, 10**9 // TICKS_PER_S
+ALL = -1
 _CORE = re.compile(r"cpu([0-9]{1,5})")
 _MOST_BYTES = 2**60
 
@@ -37,37 +38,39 @@ def core_seconds(text: str) -> dict[int, tuple[float, float]]:
 
     `guest` is inside `user` already, and steal is neither: somebody else's work was done then.
     Both can fall by a few ticks where the kernel corrects its count of `iowait`."""
-    return {core: (_busy(ticks) / TICKS_PER_S, (ticks[3] + ticks[4]) / TICKS_PER_S)
-            for core, ticks in _lines(text).items() if core >= 0}
+    return {core: _seconds(ticks) for core, ticks in core_ticks(text).items() if core != ALL}
 
 
-def stolen_seconds(text: str) -> Value:
-    """Core-seconds in which a virtual machine wanted to run and was not let."""
-    total = _lines(text).get(-1, [])
-    return total[7] / TICKS_PER_S if len(total) > 7 else "this kernel does not count stolen time"
+def core_ticks(text: str) -> dict[int, list[int]]:
+    """The counts of each core, and of all together under `ALL`. Raises ValueError.
 
-
-def _busy(ticks: list[int]) -> int:
-    return ticks[0] + ticks[1] + ticks[2] + sum(ticks[5:7])
-
-
-def _lines(text: str) -> dict[int, list[int]]:
-    """Ticks by core; the sum over all under -1. They come first in the file, before some 100 kB of
-    interrupts that are not read; so a last line without its end may be cut and is left out."""
+    They come first in the file, before some 100 kB of interrupts that are not looked at; so a last
+    line without its end may be cut and is left out."""
     found: dict[int, list[int]] = {}
-    for line in text.splitlines(keepends=True):
-        if not (line.startswith("cpu") and line.endswith("\n")):
-            break
-        name, *ticks = line.split()
+    at = 0
+    while text.startswith("cpu", at) and (end := text.find("\n", at)) >= 0:
+        name, *ticks = text[at:end].split()
         match = _CORE.fullmatch(name)
         if name != "cpu" and match is None:
             raise ValueError(f"says {name[:40]!r} where a core should be")
         if len(ticks) < 5:
             raise ValueError(f"has {len(ticks)} counts for {name}, not 5 or more")
-        found[int(match[1]) if match else -1] = [count(tick) for tick in ticks]
+        found[int(match[1]) if match else ALL] = [count(tick) for tick in ticks]
+        at = end + 1
     if not found:
         raise ValueError("has no line of a core")
     return found
+
+
+def _seconds(ticks: list[int]) -> tuple[float, float]:
+    user, nice, system, idle, wait = ticks[:5]
+    busy = user + nice + system + sum(ticks[5:7])           # irq and softirq
+    return busy / TICKS_PER_S, (idle + wait) / TICKS_PER_S
+
+
+def _stolen(ticks: list[int]) -> Value:
+    """Core-seconds in which a virtual machine wanted to run and was not let."""
+    return ticks[7] / TICKS_PER_S if len(ticks) > 7 else "this kernel does not count stolen time"
 
 
 def _find_stat(root: Path) -> Found:
@@ -85,11 +88,12 @@ def _find_stat(root: Path) -> Found:
                     where=called(root, path))
 
     def parse(text: str) -> list[Value]:
-        seconds = core_seconds(text)
+        ticks = core_ticks(text)
         values: list[Value] = []
         for core in known:
-            values += seconds.get(core) or [f"core {core} is offline"] * 2
-        return [*values, stolen_seconds(text)]
+            here = ticks.get(core)
+            values += _seconds(here) if here else [f"core {core} is offline"] * 2
+        return [*values, _stolen(ticks.get(ALL, []))]
 
     return gather(METER, (Entry(path, (*signals, stolen), parse),))
 
