@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 _MOST = 65536                       # /proc/stat of a large server is some 10 KiB
+_PAGE = 4096                        # a list of the kernel is handed out in pieces of about this
 
 
 class KeptFile:
@@ -19,8 +20,12 @@ class KeptFile:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def text(self) -> str:
-        """Its whole content now. Raises OSError."""
-        return os.pread(self._fd, _MOST, 0).decode("utf-8", "replace")
+        """Its whole content now, but at most 64 KiB. Raises OSError."""
+        whole = piece = os.pread(self._fd, _MOST, 0)
+        while len(piece) > _PAGE // 2 and len(whole) < _MOST:
+            piece = os.pread(self._fd, _MOST - len(whole), len(whole))
+            whole += piece
+        return whole.decode("utf-8", "replace")
 
     def close(self) -> None:
         if self._fd >= 0:

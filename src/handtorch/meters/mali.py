@@ -1,0 +1,52 @@
+"""Mali GPUs under Arm's own driver (kbase), as phone makers ship it.
+
+Forms, not seen on a machine yet: drivers/gpu/arm/*/platform/exynos/gpu_custom_interface.c of
+Samsung's Android kernels: `utilization` in percent of the last period of its governor, `clock`
+in MHz or kHz by generation. The mainline kernel's driver has none of these: see fdinfo, devfreq."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from handtorch.meters.reading import (
+    Entry,
+    alone,
+    any_hertz,
+    called,
+    chosen,
+    gather,
+    joined,
+    nothing,
+    percent,
+    there,
+    within,
+)
+from handtorch.meters.signal import MEDIUM_NS, Found, Signal
+
+METER = "mali"
+DEVICE = "sys/class/misc/mali0/device"
+_PERIOD_NS = 100_000_000
+
+
+def find(root: Path) -> Found:
+    """How busy the GPU was in the last period of its governor, and its clock."""
+    home = root / DEVICE
+    if not there(home):
+        return nothing(METER, f"no /{DEVICE}")
+    busy = chosen(home / "utilization", home / "utilisation")
+    clock = chosen(home / "clock", home / "cur_freq",
+                   *(node / "cur_freq" for node in within(home / "devfreq")))
+    found = []
+    if busy is None:
+        found.append(nothing(METER, f"/{DEVICE} has no utilization"))
+    else:
+        signal = Signal(METER, "gpu_busy_ratio", "window", "gpu", MEDIUM_NS, _PERIOD_NS, step=0.01,
+                        basis="documented", where=called(root, busy))
+        found.append(gather(METER, (Entry(busy, (signal,), alone(percent)),)))
+    if clock is None:
+        found.append(nothing(METER, f"/{DEVICE} has no clock"))
+    else:
+        signal = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented",
+                        where=called(root, clock))
+        found.append(gather(METER, (Entry(clock, (signal,), alone(any_hertz)),)))
+    return joined(found)
