@@ -23,6 +23,8 @@ KNOBS = (
     Knob("HANDTORCH_CACHE", "", "folder for compiled kernels and verdicts (else the XDG cache)"),
     Knob("HANDTORCH_DUMP", "", "folder into which every compiler stage writes its product"),
     Knob("HANDTORCH_RUNS", "runs", "folder for run files and pages"),
+    Knob("HANDTORCH_SENSORS", "/", "folder that stands for / when sensors are looked for; what is "
+         "read below another one is called simulated"),
     Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}

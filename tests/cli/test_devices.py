@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -32,6 +33,7 @@ class Bench:
         self.fresh: dict[str, str] = {}
         self.ran: list[str] = []
         self.notes: tuple[str, ...] = ()
+        self.sensors = ""
         self.specs: tuple[DeviceSpec, ...] = (POCL, INTEL)
         monkeypatch.delenv("HANDTORCH_DEVICE", raising=False)
         monkeypatch.setattr(selftest, "verdict", self.verdict)
@@ -51,7 +53,9 @@ class Bench:
         found = Found(discover._numbered(raw), self.notes)
         self.patch.setattr(discover, "_found", lambda: found)
         out, err = io.StringIO(), io.StringIO()
-        return main(["devices", *argv], out, err), out.getvalue(), err.getvalue()
+        code = main(["devices", *argv], out, err)
+        told, _, self.sensors = out.getvalue().partition("\nsensors\n")
+        return code, told, err.getvalue()
 
 
 @pytest.fixture
@@ -65,6 +69,24 @@ def test_the_table(bench: Bench) -> None:
     code, out, _ = bench.call()
     assert code == 0
     assert out == TABLE
+
+
+def test_sensors_of_another_machine(
+        bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zone = tmp_path / "sys/class/thermal/thermal_zone0"
+    zone.mkdir(parents=True)
+    (zone / "type").write_text("soc\n")
+    (zone / "temp").write_text("41500\n")
+    monkeypatch.setenv("HANDTORCH_SENSORS", str(tmp_path))
+    bench.cached = {"pocl": "passed", "intel": "passed"}
+    bench.call()
+    told, _, missing = bench.sensors.partition("\nnot to be read here:\n")
+    assert "soc_c every 1 s" in told and "procfs" not in told
+    assert "  procfs: /proc/stat: No such file or directory" in missing
+    _, out, _ = bench.call("--json")
+    record = json.loads(out)
+    assert [s["quantity"] for s in record["sensors"]] == ["soc_c"]
+    assert "procfs" in {a["meter"] for a in record["sensors_absent"]}
 
 
 TABLE = """\

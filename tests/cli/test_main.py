@@ -113,7 +113,7 @@ def test_version_and_knobs(monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, _ = call("--help-knobs")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == [k.name for k in knobs.KNOBS]
-    assert "HANDTORCH_RUNS    folder for run files and pages [runs]\n" in out
+    assert "HANDTORCH_RUNS     folder for run files and pages [runs]\n" in out
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -1,25 +1,30 @@
-"""`handtorch devices`: what can compute here, its limits, and whether its driver computes right."""
+"""`handtorch devices`: what can compute here, its limits, whether its driver computes right, and
+which sensors tell of it."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from handtorch import knobs
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
 from handtorch.errors import HandTorchError
+from handtorch.meters import listing
+from handtorch.meters.search import find_all
 from handtorch.runtime.opencl import discover
 from handtorch.runtime.opencl.discover import FoundDevice
 
 if TYPE_CHECKING:
     from handtorch.selftest import SelfTest
 
-HELP = "Show the OpenCL devices, their limits, drivers and self-test verdicts"
+HELP = "Show the OpenCL devices, their limits, drivers and self-test verdicts, and the sensors"
 EXAMPLE = "handtorch devices --json"
 COMMON = ("device",)
 
@@ -46,11 +51,15 @@ def run(args: Namespace, out: TextIO) -> int:
     chosen = discover.choose(args.device) if args.device else _default(notes)
     shown = (chosen,) if args.device and chosen else discover.find_devices()
     rows = [_row(found, chosen, args) for found in shown]
+    sensors = find_all(Path(knobs.value("HANDTORCH_SENSORS")), os.getpid())
     if args.json:
-        json.dump({"devices": [_record(r) for r in rows], "notes": notes}, out, indent=2)
+        json.dump({"devices": [_record(r) for r in rows], "notes": notes,
+                   **listing.records(sensors)}, out, indent=2)
         out.write("\n")
     else:
-        out.write(table(rows, notes))
+        out.write(f"{table(rows, notes)}\n{listing.text(sensors, PAGE_WIDTH)}")
+    for sensor in sensors.sensors:
+        sensor.close()
     return EXIT_NOT_DONE if any(r.test.state == "failed" for r in rows) else EXIT_OK
 
 
