@@ -40,6 +40,7 @@ _HEAD = Struct("=8sIIIIII")             # magic, version, slots at, chunk, texts
 _FIELDS_AT, _REASONS_AT = 64, 4096
 _TABLE_AT = _REASONS_AT + REASONS_BYTES
 _AT = {name: i for i, name in enumerate(FIELDS)}
+_COUNT, _HEARTBEAT, _DUE = _AT["count"], _AT["heartbeat_ns"], _AT[f"due_{RATES[0]}"]
 _LENGTH = Struct("=H")
 _NAN = float("nan")
 _TEXT_BYTES = 400                       # of one reason
@@ -94,14 +95,15 @@ class RingWriter:
                 SLOT.pack_into(self._map, self._at, before_ns, after_ns, number, i, reason,
                                self._count & 0xFFFFFFFF)
                 self._at += SLOT.size
-            self._fields[_AT["count"]] = self._count
-            self._fields[_AT["heartbeat_ns"]] = after_ns
+            self._fields[_COUNT] = self._count
+            self._fields[_HEARTBEAT] = after_ns
 
-    def tick(self, rate: str, missed: int) -> None:
-        """A deadline was met, and `missed` were skipped after it."""
+    def tick(self, rate: int, missed: int) -> None:
+        """A deadline of `RATES[rate]` was met, and `missed` were skipped after it."""
         with self._lock:
-            self._fields[_AT[f"due_{rate}"]] += 1 + missed
-            self._fields[_AT[f"missed_{rate}"]] += missed
+            self._fields[_DUE + 2 * rate] += 1 + missed
+            if missed:
+                self._fields[_DUE + 2 * rate + 1] += missed
 
     def put(self, **fields: int) -> None:
         with self._lock:

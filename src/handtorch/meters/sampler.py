@@ -16,24 +16,34 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
-from handtorch.meters.ring import ASKED, ORPHANED, RATES, TOO_LONG, RingWriter
+from handtorch.meters.ring import ASKED, ORPHANED, TOO_LONG, RingWriter
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Sensor, Signal, Value
 
 DITHER = 0.3                            # of a period, so that no step keeps time with the sampler
 BUDGET = 0.02                           # of one core
 MOST_STRETCH = 64
 PULSE_S = 0.25
-SILENT_NS = 1_000_000_000               # a reading that takes longer hangs
-NO_ANSWER = "no answer within 1 s"
 OWN = "sampler"                         # the meter of what a sampler says of itself
 _NICE = -5
 _PERIODS = (FAST_NS, MEDIUM_NS, SLOW_NS)
+_DRAWN = 1021                           # beforehand: drawing costs more than all else of a wake-up
+_BY_DUE = attrgetter("due_ns")
 # A sensor does not raise for what a machine may do. If it does, that is our bug in one family, and
 # no reason to lose all others: it becomes the reason of the readings that are missing.
 _BUGS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
+
+
+class Pace:
+    """What all threads of a sampler look at."""
+
+    __slots__ = ("over", "stretch")
+
+    def __init__(self) -> None:
+        self.over, self.stretch = False, 1
 
 
 class Own:
@@ -41,8 +51,8 @@ class Own:
 
     waits = False
 
-    def __init__(self, cpu_ns: Callable[[], int], stretch: Callable[[], int]) -> None:
-        self._cpu_ns, self._stretch = cpu_ns, stretch
+    def __init__(self, cpu_ns: Callable[[], int], pace: Pace) -> None:
+        self._cpu_ns, self._pace = cpu_ns, pace
         self._clocks = (time.CLOCK_MONOTONIC_RAW, time.CLOCK_BOOTTIME, time.CLOCK_REALTIME)
         self.signals = (*(Signal(OWN, f"{clock}_ahead_s", "gauge", "machine", SLOW_NS)
                           for clock in ("monotonic_raw", "boottime", "realtime")),
@@ -51,7 +61,7 @@ class Own:
 
     def read(self) -> Sequence[Value]:
         return (*(self._ahead(c) / 1e9 for c in self._clocks), self._cpu_ns() / 1e9,
-                float(self._stretch()))
+                float(self._pace.stretch))
 
     def close(self) -> None:
         pass
@@ -71,102 +81,99 @@ class Own:
 class Group:
     """Sensors that are due at the same times: every period after the start, give or take dither."""
 
-    def __init__(self, rate: int, sensors: Sequence[tuple[Sensor, int]],
-                 stretch: Callable[[], int], now_ns: int) -> None:
+    def __init__(self, rate: int, sensors: Sequence[tuple[Sensor, int]], pace: Pace,
+                 now_ns: int) -> None:
         self.rate, self.sensors = rate, tuple(sensors)
-        self.stretch = stretch
-        self._random = random.Random(rate)
+        self.pace = pace
+        draw = random.Random(rate)
+        self._dither = [draw.uniform(-DITHER, DITHER) for _ in range(_DRAWN)]
         self.due_ns = now_ns
         self._rebase(now_ns)
 
-    @property
-    def period_ns(self) -> int:
-        """Once a second is never stretched: it costs nothing, and tells of the clocks."""
-        return _PERIODS[self.rate] * (1 if self.rate == len(_PERIODS) - 1 else self._stretched)
-
     def advance(self, now_ns: int) -> int:
         """The next deadline that is not over yet is due; gives the number of those skipped."""
-        if self.stretch() != self._stretched:
+        if self.pace.stretch != self._stretched:
             self._rebase(now_ns)
         over, period = 0, self.period_ns
         while True:
             ahead = max(1, (now_ns - self._start_ns) // period - self._at - 1)
             self._at += ahead                       # at once over those that are long gone
-            dither = self._random.uniform(-DITHER, DITHER)
-            self.due_ns = self._start_ns + self._at * period + int(dither * period)
+            dither = self._dither[self._at % _DRAWN]
+            self.due_ns = self._start_ns + int((self._at + dither) * period)
             if self.due_ns > now_ns:
                 return over + ahead - 1
             over += ahead
 
     def _rebase(self, now_ns: int) -> None:
-        self._start_ns, self._at, self._stretched = now_ns, 0, self.stretch()
+        """Once a second is never stretched: it costs nothing, and tells of the clocks."""
+        self._start_ns, self._at, self._stretched = now_ns, 0, self.pace.stretch
+        self.period_ns = _PERIODS[self.rate]
+        if self.period_ns < SLOW_NS:
+            self.period_ns *= self._stretched
 
 
 class Course:
-    """One thread and the groups it reads, until it is told that it is over."""
+    """One thread and the groups it reads, until all is over.
 
-    def __init__(self, ring: RingWriter, groups: Sequence[Group]) -> None:
-        self._ring, self._groups = ring, tuple(groups)
-        self._lock = threading.Lock()
+    The thread first says what it reads, then looks whether that is still its own to read; who
+    takes a sensor away from it first takes it, then looks whether it was still being read. So no
+    lock is needed, which at every wake-up would be felt: caches are cold then."""
+
+    def __init__(self, ring: RingWriter, groups: Sequence[Group], pace: Pace, *, timed: bool
+                 ) -> None:
+        self._ring, self._groups, self._pace, self._timed = ring, tuple(groups), pace, timed
         self._reading: tuple[int, Group, Sensor, int] | None = None
-        self._told = False
-        self.over = threading.Event()
+        self._told: tuple[int, Group, Sensor, int] | None = None
         self.cpu_ns = 0
         self.thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
-    def hangs(self, now_ns: int) -> list[Group]:
-        """A reading that has taken too long is noted. Of the course only its sensor is left; the
-        groups that it had besides are handed back, for another course."""
-        with self._lock:
-            if self._reading is None or now_ns - self._reading[0] < SILENT_NS:
+    def hangs(self, now_ns: int, silent_s: float) -> list[Group]:
+        """A reading that takes longer than that is noted. Of the course only its sensor is left;
+        the groups that it had besides are handed back, for another course."""
+        now, groups = self._reading, self._groups
+        if now is None or now is self._told or now_ns - now[0] < silent_s * 1e9:
+            return []
+        began_ns, group, sensor, first = self._told = now
+        others = [g for g in groups if g is not group]
+        rest = [pair for pair in group.sensors if pair[0] is not sensor]
+        if rest:
+            others.append(Group(group.rate, rest, group.pace, began_ns))
+        if others:
+            self._groups = (Group(group.rate, [(sensor, first)], group.pace, began_ns),)
+            if self._reading is not now:
+                self._groups = groups           # it came back in this very moment
                 return []
-            began_ns, group, sensor, first = self._reading
-            if self._told:
-                return []
-            self._told = True
-            others = [g for g in self._groups if g is not group]
-            rest = [pair for pair in group.sensors if pair[0] is not sensor]
-            if rest:
-                others.append(Group(group.rate, rest, group.stretch, began_ns))
-            if others:
-                self._groups = (Group(group.rate, [(sensor, first)], group.stretch, began_ns),)
-        self._ring.add(first, began_ns, now_ns, [NO_ANSWER] * len(sensor.signals))
+        reason = f"no answer within {silent_s:g} s"
+        self._ring.add(first, began_ns, now_ns, [reason] * len(sensor.signals))
         return others
 
-    def missed_now(self, now_ns: int) -> tuple[str, int]:
+    def missed_now(self, now_ns: int) -> tuple[int, int]:
         """Deadlines that pass while a reading hangs, for the count at the end."""
-        with self._lock:
-            if self._reading is None:
-                return RATES[0], 0
-            began_ns, group, _, _ = self._reading
-            return RATES[group.rate], int((now_ns - began_ns) // group.period_ns)
+        if (now := self._reading) is None:
+            return 0, 0
+        began_ns, group, _, _ = now
+        return group.rate, int((now_ns - began_ns) // group.period_ns)
 
     def _run(self) -> None:
-        while not self.over.is_set():
+        clock_ns, pace = time.monotonic_ns, self._pace
+        while not pace.over:
             groups = self._groups
-            group = min(groups, key=lambda g: g.due_ns)
-            wait_ns = group.due_ns - time.monotonic_ns()
+            group = min(groups, key=_BY_DUE)
+            wait_ns = group.due_ns - clock_ns()
             if wait_ns > 0:
                 time.sleep(wait_ns / 1e9)
-            if all(self._take(groups, group, *pair) for pair in group.sensors):
-                self._ring.tick(RATES[group.rate], group.advance(time.monotonic_ns()))
-            self.cpu_ns = time.thread_time_ns()
-
-    def _take(self, groups: tuple[Group, ...], group: Group, sensor: Sensor, first: int) -> bool:
-        """Reads one sensor; False if it is no longer ours to read, or all is over."""
-        before_ns = time.monotonic_ns()
-        with self._lock:
-            if self._groups is not groups or self.over.is_set():
-                return False
-            self._reading = (before_ns, group, sensor, first)
-        values = reading(sensor)
-        after_ns = time.monotonic_ns()
-        with self._lock:
-            self._reading, self._told = None, False
-            if self.over.is_set():
-                return False
-            self._ring.add(first, before_ns, after_ns, values)
-            return True
+            for sensor, first in group.sensors:
+                before_ns = clock_ns()
+                self._reading = (before_ns, group, sensor, first)
+                if self._groups is not groups or pace.over:
+                    break
+                values = reading(sensor)
+                self._ring.add(first, before_ns, clock_ns(), values)
+            self._reading = None
+            if self._groups is groups and not pace.over:
+                self._ring.tick(group.rate, group.advance(clock_ns()))
+            if self._timed:
+                self.cpu_ns = time.thread_time_ns()
 
 
 def reading(sensor: Sensor) -> Sequence[Value]:
@@ -206,12 +213,12 @@ class Sampler:
     """From `run` on, readings of every sensor go into the ring."""
 
     def __init__(self, path: Path, found: Found, *, whole_process: bool, most_bytes: int,
-                 limit_s: float, nice: int | None = None) -> None:
+                 limit_s: float, silent_s: float, nice: int | None = None) -> None:
         """Raises OSError where the file cannot be made."""
-        self._whole, self._stretch = whole_process, 1
+        self._whole, self._pace, self._silent_s = whole_process, Pace(), silent_s
         self._began_ns = time.monotonic_ns()
         self._limit_ns = self._began_ns + int(limit_s * 1e9)
-        self._own = Own(self.cpu_ns, lambda: self._stretch)
+        self._own = Own(self.cpu_ns, self._pace)
         self._sensors: list[tuple[Sensor, int]] = []
         signals: list[Signal] = []
         for sensor in (self._own, *found.sensors):
@@ -242,7 +249,7 @@ class Sampler:
             self._ring.put(cpu_ns=self.cpu_ns())
             if now_ns - self._pulse_ns < 3 * PULSE_S * 1e9:     # else we were stopped ourselves
                 for course in tuple(self._courses):
-                    if others := course.hangs(now_ns):
+                    if others := course.hangs(now_ns, self._silent_s):
                         self._start(others)
             self._pulse_ns = now_ns
             self._keep_to_budget(now_ns)
@@ -252,8 +259,7 @@ class Sampler:
         return state
 
     def _end(self, state: int) -> None:
-        for course in self._courses:
-            course.over.set()
+        self._pace.over = True
         before_ns = time.monotonic_ns()
         values = self._own.read()
         now_ns = time.monotonic_ns()
@@ -277,7 +283,7 @@ class Sampler:
         return True
 
     def _start(self, groups: Sequence[Group]) -> None:
-        course = Course(self._ring, groups)
+        course = Course(self._ring, groups, self._pace, timed=not self._whole)
         self._courses.append(course)
         course.thread.start()
 
@@ -289,7 +295,7 @@ class Sampler:
                 every = min(s.every_ns for s in sensor.signals)
                 rate = max((i for i, p in enumerate(_PERIODS) if p <= every), default=0)
                 by_rate.setdefault(rate, []).append((sensor, first))
-        return [Group(rate, some, lambda: self._stretch, now_ns) for rate, some in by_rate.items()]
+        return [Group(rate, some, self._pace, now_ns) for rate, some in by_rate.items()]
 
     def _keep_to_budget(self, now_ns: int) -> None:
         """Over budget in two seconds, one after the other: half as often from now on, for good."""
@@ -298,9 +304,10 @@ class Sampler:
             return
         used = self.cpu_ns()
         over = used - cpu_ns > BUDGET * (now_ns - since_ns)
-        if over and was_over and self._stretch < MOST_STRETCH:
-            self._stretch, over = 2 * self._stretch, False
-            self._ring.put(stretch=self._stretch)
+        if over and was_over and self._pace.stretch < MOST_STRETCH:
+            self._pace.stretch *= 2
+            over = False
+            self._ring.put(stretch=self._pace.stretch)
         self._checked = (now_ns, used, over)
 
 
@@ -321,6 +328,7 @@ def main(told: Mapping[str, Any]) -> None:
         nice = _NICE
     found = search(told["search"], Path(told["root"]), told["pid"])
     sampler = Sampler(Path(told["file"]), found, whole_process=True, nice=nice,
-                      most_bytes=told["most_bytes"], limit_s=told["limit_s"])
+                      most_bytes=told["most_bytes"], limit_s=told["limit_s"],
+                      silent_s=told["silent_s"])
     sampler.run(Pipe(0, told["parent"]))
     os._exit(0)                         # a thread that hangs in a sensor must not be waited for

@@ -123,8 +123,13 @@ class Troubles:
             said.append(f"{self.lost} readings had no room in the file")
         if self.torn:
             said.append(f"{self.torn} readings were cut off at the end of the file")
-        said += [f"{f.signal.meter} {f.signal.quantity}: {f.missing} of {f.readings} readings "
-                 f"have no value ({'; '.join(f.reasons) or 'not a number'})" for f in self.failed]
+        alike: dict[tuple[str, str], list[Failed]] = {}
+        for f in self.failed:
+            alike.setdefault((f.signal.meter, "; ".join(f.reasons) or "not a number"), []).append(f)
+        for (meter, why), some in alike.items():
+            what = (some[0].signal.quantity if len(some) == 1 else f"{len(some)} signals")
+            said.append(f"{meter}, {what}: {sum(f.missing for f in some)} of "
+                        f"{sum(f.readings for f in some)} readings have no value ({why})")
         return said
 
     def _at(self, time_ns: int) -> str:

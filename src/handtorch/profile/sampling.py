@@ -25,6 +25,7 @@ FILE = "readings.ring"
 SEARCH = "handtorch.meters.search:find_all"
 MOST_BYTES = 1 << 29                    # 16 million readings
 LIMIT_S = 24 * 3600.0
+SILENT_S = 1.0                          # a reading that takes longer hangs
 GRACE_S = 2.0                           # to end by itself, when asked
 _KILLED_S = 1.0                         # for the kernel to take it away
 _LOOK_S = 0.005
@@ -43,7 +44,8 @@ class Sampling:
 
     def __init__(self, folder: Path, *, root: Path = Path("/"), pid: int | None = None,
                  find: str = SEARCH, paths: Sequence[Path] = (), limit_s: float = LIMIT_S,
-                 most_bytes: int = MOST_BYTES, python: str | None = None) -> None:
+                 most_bytes: int = MOST_BYTES, silent_s: float = SILENT_S,
+                 python: str | None = None) -> None:
         self.file = folder / FILE
         self.how: How = "none"
         self._ending = Ending()
@@ -53,7 +55,8 @@ class Sampling:
         self._told: dict[str, Any] = {
             "paths": [str(_PACKAGE), *map(str, paths)], "search": find, "root": str(root),
             "pid": os.getpid() if pid is None else pid, "parent": os.getpid(),
-            "file": str(self.file), "limit_s": limit_s, "most_bytes": most_bytes}
+            "file": str(self.file), "limit_s": limit_s, "most_bytes": most_bytes,
+            "silent_s": silent_s}
         self._began_ns = 0
 
     def __enter__(self) -> Sampling:
@@ -88,6 +91,11 @@ class Sampling:
             self._ending = Ending(in_thread=why)
         except OSError as e:
             self._ending = Ending(not_started=f"{why}, and in this one: {e.strerror}")
+
+    @property
+    def sampler_pid(self) -> int | None:
+        """Of its process, None if there is none."""
+        return None if self._process is None else self._process.pid
 
     def ready(self, seconds: float) -> bool:
         """Whether readings can be had, after waiting for that at most so long."""
@@ -155,7 +163,8 @@ class _InThread:
         found = search(told["search"], Path(told["root"]), told["pid"])
         self._over = threading.Event()
         self._sampler = Sampler(Path(told["file"]), found, whole_process=False,
-                                most_bytes=told["most_bytes"], limit_s=told["limit_s"])
+                                most_bytes=told["most_bytes"], limit_s=told["limit_s"],
+                                silent_s=told["silent_s"])
         self._thread = threading.Thread(target=self._sampler.run, args=(self,), daemon=True)
         self._thread.start()
         self._closed = False
