@@ -14,7 +14,7 @@ from handtorch.meters.signal import FAST_NS, MEDIUM_NS, Absent, Found, Signal, V
 class Fake:
     """Gives 1, 2, 3 ..., and its double."""
 
-    waits = False
+    signals: tuple[Signal, ...]
 
     def __init__(self, name: str, every_ns: int = FAST_NS, waits: bool = False) -> None:
         self.waits = waits

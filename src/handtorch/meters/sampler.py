@@ -25,6 +25,7 @@ from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Sensor, 
 
 DITHER = 0.3                            # of a period, so that no step keeps time with the sampler
 BUDGET = 0.02                           # of one core
+BUDGET_NS = SLOW_NS                     # over which it is looked at
 MOST_STRETCH = 64
 PULSE_S = 0.25
 OWN = "sampler"                         # the meter of what a sampler says of itself
@@ -40,10 +41,15 @@ _BUGS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, Ty
 class Pace:
     """What all threads of a sampler look at."""
 
-    __slots__ = ("over", "stretch")
-
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool = False) -> None:
+        """In a process that is shared, sleepers are woken at the end; one of its own just ends."""
         self.over, self.stretch = False, 1
+        self._ended = threading.Event()
+        self.sleep: Callable[[float], object] = self._ended.wait if shared else time.sleep
+
+    def end(self) -> None:
+        self.over = True
+        self._ended.set()
 
 
 class Own:
@@ -161,7 +167,7 @@ class Course:
             group = min(groups, key=_BY_DUE)
             wait_ns = group.due_ns - clock_ns()
             if wait_ns > 0:
-                time.sleep(wait_ns / 1e9)
+                pace.sleep(wait_ns / 1e9)
             for sensor, first in group.sensors:
                 before_ns = clock_ns()
                 self._reading = (before_ns, group, sensor, first)
@@ -215,7 +221,8 @@ class Sampler:
     def __init__(self, path: Path, found: Found, *, whole_process: bool, most_bytes: int,
                  limit_s: float, silent_s: float, nice: int | None = None) -> None:
         """Raises OSError where the file cannot be made."""
-        self._whole, self._pace, self._silent_s = whole_process, Pace(), silent_s
+        self._whole, self._silent_s = whole_process, silent_s
+        self._pace = Pace(shared=not whole_process)
         self._began_ns = time.monotonic_ns()
         self._limit_ns = self._began_ns + int(limit_s * 1e9)
         self._own = Own(self.cpu_ns, self._pace)
@@ -259,7 +266,7 @@ class Sampler:
         return state
 
     def _end(self, state: int) -> None:
-        self._pace.over = True
+        self._pace.end()
         before_ns = time.monotonic_ns()
         values = self._own.read()
         now_ns = time.monotonic_ns()
@@ -300,7 +307,7 @@ class Sampler:
     def _keep_to_budget(self, now_ns: int) -> None:
         """Over budget in two seconds, one after the other: half as often from now on, for good."""
         since_ns, cpu_ns, was_over = self._checked
-        if now_ns - since_ns < SLOW_NS:
+        if now_ns - since_ns < BUDGET_NS:
             return
         used = self.cpu_ns()
         over = used - cpu_ns > BUDGET * (now_ns - since_ns)

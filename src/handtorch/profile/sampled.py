@@ -155,7 +155,7 @@ class Readings:
 
 def without_readings(ending: Ending, how: How, why: str) -> Readings:
     """There is no file, or none that can be read."""
-    why = ending.not_started or ending.death() or why
+    why = ending.not_started or (ending.death() if ending.exit_code else why)
     return Readings((), how, Troubles(not_started=why, in_thread=ending.in_thread,
                                       killed=ending.killed, gone=ending.gone))
 

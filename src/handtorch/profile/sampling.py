@@ -89,8 +89,8 @@ class Sampling:
             self._thread = _InThread(self._told)
             self.how = "thread"
             self._ending = Ending(in_thread=why)
-        except OSError as e:
-            self._ending = Ending(not_started=f"{why}, and in this one: {e.strerror}")
+        except (OSError, ImportError) as e:
+            self._ending = Ending(not_started=f"{why}, and in this one: {e}")
 
     @property
     def sampler_pid(self) -> int | None:
