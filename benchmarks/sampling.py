@@ -1,0 +1,148 @@
+"""What sampling at 10 ms costs a training step, in percent of its time.
+
+    python benchmarks/sampling.py [--model NAME] [--device NAME] [--batch N] [--pairs N] [--json]
+
+One sampler runs all the time and is stopped (SIGSTOP) and let go on (SIGCONT), so that its start is
+not part of it. Blocks of steps come in pairs, one with and one without it, in an order drawn for
+each pair; shown is the median of the pairs' ratios, and a 95 % interval for it. The step waits for
+every loss. A second row is a pair of blocks that were both without it: what the machine's noise
+alone gives."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import handtorch as ht
+from handtorch.baseline.fair import moment, share_of_others
+from handtorch.errors import HandTorchError
+from handtorch.profile.audit import Overhead, compared
+from handtorch.profile.sampling import Sampling
+from handtorch.runtime.opencl.discover import choose
+from handtorch.zoo.registry import MODELS
+
+TARGET_PERCENT = 1.0
+BLOCK_S = 0.3
+OWN_S = 3.0                                     # for what the sampler itself takes
+HERE = Path(__file__).parent
+FIND = "sampling_sensors:find"
+
+
+def block_ns(step: Callable[[], object], count: int) -> int:
+    """So many steps, after a few that are not timed."""
+    for _ in range(max(1, count // 10)):
+        step()
+    start_ns = time.monotonic_ns()
+    for _ in range(count):
+        step()
+    return time.monotonic_ns() - start_ns
+
+
+def measure(step: Callable[[], object], switch: Callable[[bool], None], pairs: int,
+            block_s: float = BLOCK_S) -> tuple[Overhead, Overhead, float]:
+    """Its cost; the same of nothing; and the ms of a step without it."""
+    switch(False)
+    step()
+    count = max(2, ceil(block_s / (block_ns(step, 5) / 5e9)))
+    draw = random.Random(0)
+    spent: dict[str, list[int]] = {"on": [], "off": [], "off again": []}
+    for _ in range(pairs):
+        for kind in draw.sample(list(spent), len(spent)):
+            switch(kind == "on")
+            spent[kind].append(block_ns(step, count))
+    off = spent["off"]
+    middle_ms = sorted(off)[len(off) // 2] / count / 1e6
+    return compared(spent["on"], off), compared(spent["off again"], off), middle_ms
+
+
+def made_step(model: str, batch: int, device: str) -> Callable[[], object]:
+    torch.manual_seed(0)
+    entry = MODELS[model]
+    made, data = entry.make(), entry.batch(batch)
+    step = ht.train_step(made, entry.loss, entry.optimizers(made)[0], example=data, device=device)
+    return lambda: float(step(*data))
+
+
+def line(name: str, cost: Overhead) -> str:
+    bounds = ("too few pairs for an interval" if cost.low is None or cost.high is None
+              else f"{cost.low:+.2f} to {cost.high:+.2f}")
+    return (f"{name:<12} {cost.percent:+.2f} %  ({bounds}; middle half {cost.quartiles:.2f}; "
+            f"{cost.pairs} pairs)")
+
+
+def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    step = made_step(args.model, args.batch, args.device)
+    for _ in range(3):
+        step()                                  # every thread is there before they are looked for
+    since = moment()
+    with Sampling(folder, find=args.find, paths=[HERE]) as sampling:
+        if not sampling.ready(10) or sampling.sampler_pid is None:
+            raise HandTorchError("sampling did not start",
+                                 why="; ".join(sampling.readings().troubles.lines()))
+        pid = sampling.sampler_pid
+        cost, noise, step_ms = measure(
+            step, lambda on: os.kill(pid, signal.SIGCONT if on else signal.SIGSTOP), args.pairs)
+        os.kill(pid, signal.SIGCONT)
+        block_ns(step, ceil(OWN_S / 10 / step_ms * 1e3))        # until it has caught up
+        before = sampling.readings().troubles
+        began = time.monotonic()
+        block_ns(step, ceil(OWN_S / step_ms * 1e3))
+        seconds, after = time.monotonic() - began, sampling.readings()
+    fast, was = after.troubles.deadlines[0], before.deadlines[0]
+    assert after.troubles.cpu_s is not None and before.cpu_s is not None
+    return {"model": args.model, "batch": args.batch, "device": args.device, "step_ms": step_ms,
+            "signals": len(after.series), "cost": asdict(cost), "noise": asdict(noise),
+            "met": cost.percent <= TARGET_PERCENT, "share_of_others": share_of_others(since),
+            "own_core_share": (after.troubles.cpu_s - before.cpu_s) / seconds,
+            "due": fast.due - was.due, "missed": fast.missed - was.missed,
+            "slowed": [factor for _, factor in after.troubles.slowed]}
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description="What sampling at 10 ms costs a step.")
+    parser.add_argument("--model", choices=MODELS, default="Model4")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--device", help="as for handtorch; the best there is if not named")
+    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--find", default=FIND, help="module:function that finds the sensors")
+    parser.add_argument("--json", action="store_true", help="print one JSON record only")
+    args = parser.parse_args(argv)
+    try:
+        args.device = choose(args.device).label
+        with tempfile.TemporaryDirectory() as folder:
+            got = run(args, Path(folder))
+    except HandTorchError as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if args.json:
+        print(json.dumps(got))
+    else:
+        print(f"{got['model']}, batch {got['batch']}, {got['device']}: {got['step_ms']:.2f} ms a "
+              f"step, {got['signals']} signals every 10 ms")
+        print(line("sampling", Overhead(**got["cost"])))
+        print(line("noise", Overhead(**got["noise"])))
+        print(f"the sampler took {100 * got['own_core_share']:.2f} % of a core and missed "
+              f"{got['missed']} of {got['due']} deadlines; it slowed down by "
+              f"{got['slowed'] or 'nothing'}")
+        others = got["share_of_others"]
+        print(f"others, the sampler among them, used "
+              f"{'unknown' if others is None else f'{100 * others:.0f} %'} of this machine; target "
+              f"{TARGET_PERCENT:g} %: {'met' if got['met'] else 'MISSED'}")
+    return 0 if got["met"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
