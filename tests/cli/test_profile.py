@@ -88,7 +88,7 @@ def test_a_function_of_the_users(opencl_device: FoundDevice, tmp_path: Path,
     code, out, _ = call("my_net:made", "--quick", "--pairs", "0", "--device", opencl_device.label)
     assert code == EXIT_OK
     assert out.startswith(f"my_net:made on {opencl_device.label}, inference: 5 steps recorded")
-    assert "overhead of recording, of a step: not measured" in out
+    assert "overhead of this profile, of a step: not measured" in out
     code, _, err = call("my_net:wrong")
     assert code == EXIT_ERROR
     assert err == ("handtorch: my_net:wrong gives a int: it is to give a step and a batch for it\n"

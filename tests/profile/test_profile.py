@@ -194,7 +194,7 @@ def test_what_was_found_is_kept_in_a_run_file(step: ht.TrainStep, tmp_path: Path
     assert read.info.command == "ht.profile"
     table = found.table()
     assert table.startswith("mlp on ")
-    assert "overhead of recording, of a step: not measured: run.audit(...)" in table
+    assert "overhead of this profile, of a step: not measured: run.audit(...)" in table
 
 
 def test_an_audit_is_told_and_its_steps_are_not_recorded(step: ht.TrainStep) -> None:

@@ -103,7 +103,7 @@ the next (measured just now)
 
 1 of 6 commands placed between their neighbours: START after END
 device times are on the host's clock within 2.5 us
-overhead of recording: +0.51 % of a step (95 % interval -0.20 to +1.30), 20 pairs of steps in \
+overhead of this profile: +0.51 % of a step (95 % interval -0.20 to +1.30), 20 pairs of steps in \
 random order
 """
 

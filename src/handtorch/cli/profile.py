@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from handtorch.api.inference import Inference
     from handtorch.api.step import TrainStep
     from handtorch.profile.profile import Profile
+    from handtorch.profile.sensing import Sensing
     from handtorch.record import Run
 
 HELP = "Show where the time and the memory of a step go, launch by launch"
@@ -44,6 +45,10 @@ def add_args(parser: ArgumentParser) -> None:
                         "with and without recording, to tell what it costs (10; 0: none)")
     parser.add_argument("--torch", action="store_true", help="the same steps by torch on the CPU "
                         "beside it, for a model of the zoo")
+    parser.add_argument("--no-sensors", action="store_true", help="do not read the machine's "
+                        "sensors meanwhile")
+    parser.add_argument("--sheet", metavar="NAME|FILE.toml", help="estimate joules from a power "
+                        "sheet (docs/sheets.md), such as nexus-5")
     parser.add_argument("--out", metavar="RUN.htr", type=Path, help="keep everything in a run file")
     parser.add_argument("--trace", metavar="FILE", type=Path, help="write a trace too: Chrome's "
                         "JSON if it ends in .json or .json.gz, else Perfetto's format")
@@ -68,9 +73,10 @@ def run(args: Namespace, out: TextIO) -> int:
     steps, pairs = _counts(args)
     if args.out is not None and args.out.exists():
         raise BadInput(f"--out {args.out}", why="it already exists", fix="another name")
+    sensing = _sensing(args)
     _progress(f"preparing {args.what}")
     target = _target(args)
-    taken = Profile(target.step.session, target.name, command=_command(args))
+    taken = Profile(target.step.session, target.name, command=_command(args), sensing=sensing)
     taken.self_test = cast(Any, verdict(taken.context.found, run=False).state)
     _record(target, taken, steps, pairs)
     if args.torch:
@@ -88,6 +94,14 @@ def run(args: Namespace, out: TextIO) -> int:
         out.write("".join(f"{k.replace('_', ' '):<9} {v}\n" for k, v in files.items() if v))
     target.step.close()
     return EXIT_OK
+
+
+def _sensing(args: Namespace) -> Sensing:
+    from handtorch.place.sheet import read_sheet
+    from handtorch.profile.sensing import Sensing
+
+    sheet = None if args.sheet is None else read_sheet(args.sheet)
+    return Sensing(sheet, samples=not args.no_sensors)
 
 
 def answer(run: Run, torch: bool) -> str:
@@ -231,6 +245,8 @@ def _command(args: Namespace) -> str:
              f"--batch {args.batch}", f"--steps {args.steps}",
              f"--pairs {args.pairs}" if args.pairs != _PAIRS else "",
              f"--device {args.device}" if args.device else "", "--torch" if args.torch else "",
+             "--no-sensors" if args.no_sensors else "",
+             f"--sheet {args.sheet}" if args.sheet else "",
              "--quick" if args.quick else ""]
     return " ".join(filter(None, words))
 

@@ -11,9 +11,9 @@ from typing import Any
 
 
 class _Room(ModuleType):
-    def __call__(self, step: Any, *, name: str = "") -> Any:
+    def __call__(self, step: Any, **options: Any) -> Any:
         from handtorch.profile.profile import profile
-        return profile(step, name=name)
+        return profile(step, **options)
 
 
 sys.modules[__name__].__class__ = _Room

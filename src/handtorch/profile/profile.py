@@ -13,11 +13,13 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from handtorch.errors import BadInput, DeviceError, tells_the_callers_line
+from handtorch.place.sheet import read_sheet
 from handtorch.profile.audit import Audited, audit
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
 from handtorch.profile.memory import changes, held, process_peak_bytes
 from handtorch.profile.peaks import peak_rows
 from handtorch.profile.rows import as_run, write_run
+from handtorch.profile.sensing import Sensing
 from handtorch.profile.summary import STUDY, summary_rows
 from handtorch.profile.tables import text
 from handtorch.profile.torch_side import TorchProfile
@@ -61,6 +63,7 @@ class Profile:
     overhead: Audited | None = None
     command: str = "ht.profile"
     more: list[Row] = field(default_factory=list)
+    sensing: Sensing | None = None
     _recorder: Recorder = field(init=False)
     _readings: list[Reading] = field(default_factory=list, init=False)
     _run: Run | None = field(default=None, init=False)
@@ -81,6 +84,8 @@ class Profile:
                            fix="one `with ht.profile(step)` at a time")
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._began_ns = time.monotonic_ns()
+        if self.sensing is not None:
+            self.sensing.start()
         self._attach(self._recorder)
         self._readings.append(reading())
         self.on()
@@ -93,6 +98,8 @@ class Profile:
         finally:
             self._readings.append(reading())
             self._attach(None)
+            if self.sensing is not None:
+                self.sensing.stop()
 
     def _attach(self, recorder: Recorder | None) -> None:
         """The session tells it of calls, the resident program of what it submits."""
@@ -109,22 +116,30 @@ class Profile:
         self._run = None
 
     def audit(self, step: Callable[[], object], pairs: int = 20) -> Audited:
-        """What recording costs, from `pairs` of steps with and without it in random order. `step`
-        makes one and waits for its result: `lambda: float(step(x, y))`. These train, too, and
-        their launches are not part of the profile."""
+        """What recording and sampling cost, from `pairs` of steps with and without them in random
+        order. `step` makes one and waits for its result: `lambda: float(step(x, y))`. These train,
+        too, and are not part of the profile."""
         aside = _recorder(self.session)
         aside.start()
         before = self.session.recorder
         self._attach(aside)
+        sampler = Sensing() if self.sensing is not None and self.sensing.samples else None
 
         def switch(on: bool) -> None:
             aside.on = on
+            if sampler is not None:
+                sampler.hold(not on)
 
         try:
+            if sampler is not None:
+                sampler.start()
             self.overhead = audit(step, switch, pairs)
-            aside.on = True
+            switch(True)
             aside.stop()
         finally:
+            if sampler is not None:
+                sampler.hold(False)
+                sampler.stop()
             self._attach(before)
         self._run = None
         return self.overhead
@@ -155,7 +170,11 @@ class Profile:
                                "run.off()")
             info = RunInfo(id=uuid.uuid4().hex, command=self.command, started_utc=self._began,
                            duration_ns=time.monotonic_ns() - self._began_ns, status="complete")
-            self._run = as_run(info, self._rows())
+            rows = self._rows()
+            self._run = as_run(info, rows)
+            if self.sensing is not None:
+                found = self.sensing.worked_out(self._run)
+                self._run = as_run(info, [*rows, *found])
         return self._run
 
     @tells_the_callers_line
@@ -174,8 +193,9 @@ class Profile:
         timed = collected(self._recorder, of)
         rows = [*setting_rows(self.context.found, self.self_test), *timed, *self._load(),
                 *memory_rows(of)]
-        return [*rows, *summary_rows(of, timed, self.session.graph.inputs, self.overhead),
-                *self.more]
+        sensed = [] if self.sensing is None else self.sensing.rows(of.name)
+        return [*rows, *sensed,
+                *summary_rows(of, timed, self.session.graph.inputs, self.overhead), *self.more]
 
     def _load(self) -> Iterable[Row]:
         for seen in self._readings:
@@ -185,21 +205,26 @@ class Profile:
 
 
 @tells_the_callers_line
-def profile(step: Resident | Callable[..., Any], *, name: str = "") -> Profile | TorchProfile:
+def profile(step: Resident | Callable[..., Any], *, name: str = "", sensors: bool = True,
+            sheet: str | os.PathLike[str] | None = None) -> Profile | TorchProfile:
     """A profile of `step`, to be used as `with ht.profile(step) as run:`.
 
     `step` is what `ht.train_step`, `ht.inference` or `ht.load` gave, and is called inside the
     block; or a function that runs torch on the CPU, and `run` is called in its place. `name` is
-    what its rows are called, such as "ResNet50 b16"; else what it is."""
+    what its rows are called, such as "ResNet50 b16"; else what it is. `sensors`: whether a process
+    beside this one reads the machine's sensors meanwhile. `sheet` is a power sheet (docs/sheets.md)
+    from which joules are estimated."""
+    sensing = Sensing(None if sheet is None else read_sheet(sheet), samples=sensors)
     session = getattr(step, "session", None)
     if isinstance(session, Session):
-        return Profile(session, name or default_name(session))
+        return Profile(session, name or default_name(session), sensing=sensing)
     if not callable(step):
         raise BadInput(f"a profile of a {type(step).__name__}",
                        why="it takes what ht.train_step, ht.inference and ht.load give, or a "
                            "function that runs torch",
                        fix="step = ht.train_step(...); with ht.profile(step) as run: ...")
-    return TorchProfile(step, name or getattr(step, "__name__", type(step).__name__))
+    return TorchProfile(step, name or getattr(step, "__name__", type(step).__name__),
+                        sensing=sensing)
 
 
 def default_name(session: Session) -> str:

@@ -10,7 +10,9 @@ from handtorch.profile.columns import table
 from handtorch.profile.energy import told
 from handtorch.profile.group import Group, Line, groups
 from handtorch.profile.memory import ROLES, SLACK
+from handtorch.profile.sensed import MISSED, OWN_CPU, SAMPLER
 from handtorch.profile.summary import CPU, STUDY, WALL
+from handtorch.profile.usage import CORES_USED, NEXT_USE, UTILISATION
 from handtorch.record import Result, Run, Step
 
 MEANING = {
@@ -30,6 +32,8 @@ _PHASES = ("forward", "backward", "recompute", "optimizer", "transfer")
 def text(run: Run) -> str:
     """Everything a terminal shows of a profile."""
     parts = [part for group in groups(run) for part in _of_group(run, group)]
+    if missing := _missing(run):
+        parts.append(missing)
     return "\n\n".join(parts) + "\n"
 
 
@@ -43,6 +47,8 @@ def _of_group(run: Run, group: Group) -> Iterator[str]:
         yield memory
     if rates := _peaks(run, group.steps[0].place):
         yield rates
+    if used := _usage(run, group.steps[0]):
+        yield used
     yield from told.told(run, group)
     yield _trust(run, group)
 
@@ -133,6 +139,45 @@ def _peaks(run: Run, place: str) -> str:
             "from one tiny launch to the next (measured just now)")
 
 
+def _usage(run: Run, step: Step) -> str:
+    """How busy the cores were, where sensors were read."""
+    found = {r.name: r for r in run.results if r.study == STUDY
+             and (r.subject, r.place) == (step.subject, step.place)}
+    lines = []
+    if (used := found.get(CORES_USED)) is not None and used.value is not None:
+        next_one = found.get(NEXT_USE)
+        foretold = "" if next_one is None or next_one.value is None else (
+            f"; the next step's use is foretold within {next_one.value:.1f} %")
+        lines.append(f"the process used {used.value:.2f} cores{foretold}")
+    cores = [(name.removeprefix(f"{UTILISATION} "), r) for name, r in found.items()
+             if name.startswith(f"{UTILISATION} ")]
+    told = [f"{name} {100 * r.value:.0f} %" for name, r in cores if r.value is not None]
+    if told:
+        lines.append(f"cores busy, with all other programs: {', '.join(told)}")
+    reasons = sorted({r.value_reason for _, r in cores if r.value is None})
+    return "\n".join([*lines, *(f"use of cores not known: {why}" for why in reasons)])
+
+
+def _missing(run: Run) -> str:
+    """What the sampler cost, what befell it, and which sensors are not here."""
+    lines = []
+    found = {r.name: r for r in run.results if r.study == STUDY and r.place is None}
+    if (cpu := found.get(OWN_CPU)) is not None and cpu.value is not None:
+        lines.append(f"reading the sensors took {100 * cpu.value:.1f} % of one core")
+    if (late := found.get(MISSED)) is not None and late.value is not None:
+        lines.append(f"{late.value:.0f} of {late.x_value:.0f} readings were due and left out, "
+                     "because the sampler was late")
+    lines += [m.why for m in run.missing if m.source == SAMPLER]
+    absent = sorted({m.source for m in run.missing} - {SAMPLER})
+    if absent:
+        lines.append(f"sensors that are not here: {', '.join(absent)} (`handtorch devices` says "
+                     "why)")
+    measured = any(e.provenance != "estimated" for e in run.energies)
+    if run.signals and not measured:
+        lines.append("no joules were measured: no sensor here tells power or energy")
+    return "\n".join(lines)
+
+
 def _trust(run: Run, group: Group) -> str:
     """How far times can be believed, and what it cost to take them."""
     step = group.steps[0]
@@ -154,10 +199,10 @@ def _trust(run: Run, group: Group) -> str:
 def _overhead(r: Result) -> str:
     of = "of a step" if r.name == WALL else "of its processor time"
     if r.value is None:
-        return f"overhead of recording, {of}: {r.value_reason}"
+        return f"overhead of this profile, {of}: {r.value_reason}"
     bounds = "" if r.low is None else f" ({r.bounds} {r.low:+.2f} to {r.high:+.2f})"
-    return (f"overhead of recording: {r.value:+.2f} % {of}{bounds}, {r.repeats} pairs of steps in "
-            "random order")
+    return (f"overhead of this profile: {r.value:+.2f} % {of}{bounds}, {r.repeats} pairs of "
+            "steps in random order")
 
 
 def _ms(ns: int, steps: int) -> str:

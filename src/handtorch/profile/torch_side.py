@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.profile.rows import as_run, write_run
+from handtorch.profile.sensing import Sensing
 from handtorch.profile.tables import text
 from handtorch.record import Clock, Run, RunInfo
 from handtorch.record.row import Row
@@ -30,6 +31,7 @@ class TorchProfile:
     call: Callable[..., Any]
     name: str
     kind: str = "training"
+    sensing: Sensing | None = None
     _ops: TorchOps | None = field(default=None, init=False)
     _began: str = field(default="", init=False)
     _began_ns: int = field(default=0, init=False)
@@ -43,11 +45,15 @@ class TorchProfile:
                            fix="pip install handtorch[torch], or a step of handtorch's own") from e
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._ops, self._began_ns = TorchOps(), time.monotonic_ns()
+        if self.sensing is not None:
+            self.sensing.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self._took_ns = time.monotonic_ns() - self._began_ns
+        if self.sensing is not None:
+            self.sensing.stop()
 
     @tells_the_callers_line
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,7 +78,11 @@ class TorchProfile:
         from handtorch.baseline.torch_ops import clock
         info = RunInfo(id=uuid.uuid4().hex, command="ht.profile", started_utc=self._began,
                        duration_ns=self._took_ns, status="complete")
-        return as_run(info, [clock(), *self.rows()])
+        rows = [clock(), *self.rows()]
+        if self.sensing is None:
+            return as_run(info, rows)
+        rows += self.sensing.rows(self.name)
+        return as_run(info, [*rows, *self.sensing.worked_out(as_run(info, rows))])
 
     @tells_the_callers_line
     def table(self) -> str:

@@ -76,7 +76,8 @@ def _cores_busy(run: Run, group: Group) -> float | str:
         return "processor time was not recorded for two steps"
     wall_s = (seen[-1][0] - seen[0][0]) / 1e9
     busy = group.busy_ns / max(group.wall_ns, 1)
-    return (seen[-1][1] - seen[0][1]) / wall_s / max(busy, 1e-9)
+    most = float("inf") if run.machine is None else float(run.machine.usable_cores)
+    return min(most, (seen[-1][1] - seen[0][1]) / wall_s / max(busy, 1e-9))
 
 
 def _rows(group: Group, drawn: Draw) -> Iterator[Energy]:
