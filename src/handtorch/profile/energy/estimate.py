@@ -7,16 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from handtorch.profile.energy import lag as lags
-from handtorch.profile.energy.fit import Fit, Sums, best_score, fit, shares_of, sums, whitener
+from handtorch.profile.energy.fit import Fit, Sums, best, fit, shares_of, sums, whitener
 from handtorch.profile.energy.goal import Energies, energies
 from handtorch.profile.energy.join import Pieces
 from handtorch.profile.energy.model import Floats, Ints
-from handtorch.profile.energy.noise import PARTS, Noise, blocks_of, column, noise_of
+from handtorch.profile.energy.noise import Noise, blocks_of, column, noise_of
 from handtorch.profile.energy.sense import Rows, touch
 
 _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and the noise
 _LOOSE = 3.0                    # idle is not like an operation: it is held less
-_PLAIN = np.array([1.0] + [0.0] * (len(PARTS) - 1))
+_EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
+_START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,24 @@ class _Case:
         found = touch(self.pieces, rows, np.full(len(rows), lag), self.blur)
         return column(self.pieces, found, len(rows), self.columns, self.count)
 
-    def noise(self, rows: Rows, lag: float, power: Floats) -> Noise:
+    def noise(self, rows: Rows, lag: float, power: Floats, brief: bool = False) -> Noise:
         found = touch(self.pieces, rows, np.full(len(rows), lag), self.blur)
         x = column(self.pieces, found, len(rows), self.columns, self.count)
         least = 0.05 * float(np.abs(power).mean())
-        return noise_of(self.pieces, rows, found, x, np.maximum(power, least), self.columns)
+        power = np.maximum(power, least)
+        return noise_of(self.pieces, rows, found, x, power, self._edge(rows, lag, power),
+                        self.columns, brief)
+
+    def _edge(self, rows: Rows, lag: float, power: Floats) -> Floats:
+        """[row, 2]: the power where each row of a counter begins and ends."""
+        if rows.kind != "counter":
+            return np.zeros((0, 2))
+        wide = max(rows.span, _EDGE)
+        ends = np.concatenate([rows.before, rows.at])
+        points = Rows("window", wide, ends, ends, ends, ends)
+        found = touch(self.pieces, points, np.full(len(ends), lag - (wide - rows.span) / 2), 1.0)
+        x = column(self.pieces, found, len(ends), self.columns, self.count)
+        return np.asarray((x @ power).reshape(2, -1).T)
 
 
 def columns_of(pieces: Pieces, rows: Rows) -> Ints:
@@ -92,58 +106,67 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     count = int(columns.max()) + 1
     loose = np.where(np.arange(count) < pieces.ops, 1.0, _LOOSE)
     half = float(np.median(rows.half))
-    case = _Case(pieces, columns, count, loose, 1.0)
-    if rows.kind == "instant":
-        case = max((case, _Case(pieces, columns, count, loose, 0.0)),
-                   key=lambda c: _plain(c, _trial(rows), 0.0)[0])
     some = _trial(rows)
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
-    first = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period)
-    best = float(first.lag[int(np.argmax(first.weight))])
-    power = fit(_plain(case, some, best)[1], loose).power
+
+    def tried(blur: float) -> tuple[float, _Case, lags.Shifts]:
+        case = _Case(pieces, columns, count, loose, blur)
+        first = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period)
+        return first.score, case, first
+
+    # Is a reading's time uncertain for each alone, or the same for all (and so a lag)?
+    blurs = {"instant": (0.0, 1.0), "counter": (0.0, 1.0) if rows.span else (0.0,)}
+    _, case, first = max((tried(blur) for blur in blurs.get(rows.kind, (1.0,))),
+                         key=lambda one: one[0])
+    power = fit(_plain(case, some, first.top)[1], loose).power
+    shares, shifts = _START, first
     for _ in range(2):
-        noise = case.noise(some, best, power)
-        x = case.x(some, best)
-        shares = shares_of(noise, x, some.value, loose)
-        white, log_det = whitener(noise, shares)
-        power = fit(sums(white, log_det, noise, x, some.value), loose).power
-    return _whole(case, rows, first, best, power, shares, half)
+        noise = case.noise(some, shifts.top, power, brief=True)
+        shares = shares_of(noise, case.x(some, shifts.top), some.value, loose, shares)
+        shifts, fits = _late(case, some, noise, shares, shifts, half)
+        power = fits[shifts.top].power
+    return _whole(case, rows, shifts, power, shares, half)
+
+
+def _late(case: _Case, rows: Rows, noise: Noise, shares: Floats, first: lags.Shifts, half: float
+          ) -> tuple[lags.Shifts, dict[float, Fit]]:
+    """The likely lags with this noise, and what each of them gives."""
+    white, log_det = whitener(noise, shares)
+    kept: dict[float, Fit] = {}
+
+    def score(late: float) -> float:
+        if late not in kept:
+            kept[late] = fit(sums(white, log_det, noise, case.x(rows, late), rows.value),
+                             case.loose)
+        return kept[late].score
+
+    points = 41 if rows.kind == "instant" else 13
+    return lags.fine(lags.weighed(first.likely(points), score, half), score, half, points), kept
 
 
 def _plain(case: _Case, rows: Rows, lag: float) -> tuple[float, Sums]:
     """(score, sums) as if rows erred alone and alike."""
     x = case.x(rows, lag)
     given = Sums(x.T @ x, x.T @ rows.value, float(rows.value @ rows.value), len(rows), 0.0)
-    return best_score(given, case.loose), given
+    return best(given, case.loose)[0], given
 
 
-def _whole(case: _Case, rows: Rows, first: lags.Shifts, best: float, power: Floats,
-           shares: Floats, half: float) -> Estimate:
+def _whole(case: _Case, rows: Rows, first: lags.Shifts, power: Floats, shares: Floats, half: float
+           ) -> Estimate:
     """The same with all rows, and over all likely lags."""
-    noise = case.noise(rows, best, power)
+    shifts, kept = _late(case, rows, case.noise(rows, first.top, power), shares, first, half)
+    noise = case.noise(rows, shifts.mean, power)
     white, log_det = whitener(noise, shares)
-    kept: dict[float, Fit] = {}
-
-    def score(lag: float) -> float:
-        kept[lag] = fit(sums(white, log_det, noise, case.x(rows, lag), rows.value), case.loose)
-        return kept[lag].score
-
-    shifts = lags.fine(lags.weighed(first.likely(), score, half), score, half)
-    middle = shifts.mean
-    noise = case.noise(rows, middle, power)
-    white, log_det = whitener(noise, shares)
-    x = case.x(rows, middle)
+    x = case.x(rows, shifts.mean)
     found = fit(sums(white, log_det, noise, x, rows.value), case.loose)
     goal = _goal(case)
     joules = energies(noise, shares, white, x, rows.value, found, goal)
     powers = np.array([kept[float(lag)].power for lag in shifts.lag])
-    mean = shifts.weight @ powers
-    apart = (powers - mean) * np.sqrt(shifts.weight)[:, None]
+    apart = (powers - shifts.weight @ powers) * np.sqrt(shifts.weight)[:, None]
     spread = apart.T @ apart
-    power = found.power
-    return Estimate(power, found.covariance + spread,
+    return Estimate(found.power, found.covariance + spread,
                     Energies(joules.mean, joules.covariance + goal @ spread @ goal.T),
-                    shifts, rows.value - x @ power, found.freedom, case.columns)
+                    shifts, rows.value - x @ found.power, found.freedom, case.columns)
 
 
 def _goal(case: _Case) -> Floats:

@@ -16,6 +16,8 @@ from handtorch.profile.energy.noise import PARTS, Noise
 
 _TAUS = 10.0 ** np.arange(-4, 4.1, 0.5)
 _LEAST = 1e-9                       # of the variance: keeps covariances regular
+# Usual spread of an operation's power from one time to the next, and of a step's; see PARTS.
+_VARIES = np.array([np.inf, np.inf, 0.1, 0.05])
 
 
 @dataclass(frozen=True)
@@ -61,78 +63,107 @@ def sums(white: Floats, log_det: float, noise: Noise, x: Floats, y: Floats) -> S
     return Sums(flat_x.T @ flat_x, flat_x.T @ flat_y, float(flat_y @ flat_y), len(y), log_det)
 
 
-def _at(given: Sums, loose: Floats, tau: float) -> tuple[Floats, Floats, float, float]:
-    """(power, covariance / unit, unit, score) for one tau, in units of the noise."""
-    change = np.column_stack([np.diag(tau * loose), np.ones(len(loose))])
-    inner = change.T @ given.gram @ change
-    inner[np.arange(len(loose)), np.arange(len(loose))] += 1.0
-    inner[np.diag_indices_from(inner)] *= 1 + 1e-12         # rounding must not make it negative
-    right = change.T @ given.right
-    factor = np.linalg.cholesky(inner)
-    half = np.linalg.solve(factor, right)
-    freedom = max(given.rows - 1, 1)
-    rest = max(given.square - float(half @ half), 1e-14 * given.square, 1e-300)
-    back = np.linalg.solve(factor, change.T)
-    score = -0.5 * (freedom * np.log(rest) + given.log_det
-                    + 2 * float(np.log(np.diag(factor)).sum()))
-    return back.T @ half, back.T @ back, rest / freedom, score
+class _Spectrum:
+    """All taus from one eigendecomposition: with power = mean + tau x loose x z, the matrix of z
+    is diagonal in the eigenvectors of the scaled Gram matrix, whatever tau is."""
+
+    def __init__(self, given: Sums, loose: Floats) -> None:
+        self.given, self.loose = given, loose
+        value, self.vector = np.linalg.eigh(given.gram * np.outer(loose, loose))
+        self.value = np.maximum(value, 0.0)
+        self.cross = self.vector.T @ (loose * given.gram.sum(axis=0))
+        self.right = self.vector.T @ (loose * given.right)
+        size = float(np.median(np.diag(given.gram))) or float(np.diag(given.gram).max())
+        self.taus = _TAUS / np.sqrt(max(size, 1e-300))      # a column says as much as noise hides
+
+    def parts(self, tau: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """(diagonal, Schur complement of the mean, the mean, unit, score) for each tau."""
+        square = tau[:, None] ** 2
+        diagonal = square * self.value + 1.0
+        whole = float(self.given.gram.sum())
+        schur = np.maximum(whole - (square * self.cross**2 / diagonal).sum(axis=1), 1e-13 * whole)
+        over = float(self.given.right.sum()) - (square * self.cross * self.right / diagonal).sum(1)
+        told = (square * self.right**2 / diagonal).sum(axis=1) + over**2 / schur
+        rest = np.maximum(self.given.square - told, max(1e-14 * self.given.square, 1e-300))
+        freedom = max(self.given.rows - 1, 1)
+        score = -0.5 * (freedom * np.log(rest) + self.given.log_det + np.log(schur)
+                        + np.log(diagonal).sum(axis=1))
+        return diagonal, schur, over / schur, rest / freedom, score
+
+    def best(self) -> tuple[float, float]:
+        """(score, unit) of the likeliest tau."""
+        *_, unit, score = self.parts(self.taus)
+        top = int(np.argmax(score))
+        return float(score[top]), float(unit[top])
+
+    def fit(self) -> Fit:
+        top = self.taus[int(np.argmax(self.parts(self.taus)[4]))]
+        taus = top * 10.0 ** np.arange(-1, 1.01, 0.2)
+        diagonal, schur, mean, unit, score = self.parts(taus)
+        weight = np.exp(score - score.max())
+        weight /= weight.sum()
+        turned = self.loose[:, None] * self.vector
+        z = (self.right - self.cross * mean[:, None]) / diagonal
+        powers = mean[:, None] + taus[:, None] ** 2 * (z @ turned.T)
+        power = weight @ powers
+        apart = (powers - power) * np.sqrt(weight)[:, None]
+        covariance = apart.T @ apart
+        for i, tau in enumerate(taus):
+            lean = 1.0 - tau**2 * (turned @ (self.cross / diagonal[i]))
+            inner = tau**2 * (turned / diagonal[i]) @ turned.T + np.outer(lean, lean) / schur[i]
+            covariance += weight[i] * unit[i] * inner
+        most = int(np.argmax(score))
+        used = 1 + float((1 - 1 / diagonal[most]).sum())
+        return Fit(power, covariance, float(weight @ unit), float(score.max()),
+                   max(self.given.rows - used, 1.0))
 
 
-def best_score(given: Sums, loose: Floats, taus: Floats = _TAUS) -> float:
-    return max(_at(given, loose, tau)[3] for tau in _scaled(given, loose, taus))
-
-
-def _scaled(given: Sums, loose: Floats, taus: Floats) -> Floats:
-    """Taus in units in which a column says as much as the noise hides."""
-    size = float(np.median(np.diag(given.gram)))
-    if size <= 0:
-        size = max(float(np.diag(given.gram).max()), 1e-300)
-    return np.asarray(taus / np.sqrt(size))
+def best(given: Sums, loose: Floats) -> tuple[float, float]:
+    """(score, unit) of the likeliest tau."""
+    return _Spectrum(given, loose).best()
 
 
 def fit(given: Sums, loose: Floats) -> Fit:
     """The mean over all taus, each by its likelihood; its spread is in the covariance."""
-    coarse = _scaled(given, loose, _TAUS)
-    top = coarse[int(np.argmax([_at(given, loose, tau)[3] for tau in coarse]))]
-    found = [_at(given, loose, tau) for tau in top * 10.0 ** np.arange(-1, 1.01, 0.2)]
-    score = np.array([one[3] for one in found])
-    weight = np.exp(score - score.max())
-    weight /= weight.sum()
-    powers = np.array([one[0] for one in found])
-    power = weight @ powers
-    unit = float(weight @ [one[2] for one in found])
-    within = sum(w * one[1] * one[2] for w, one in zip(weight, found, strict=True))
-    apart = (powers - power) * np.sqrt(weight)[:, None]
-    used = float(np.trace(found[int(np.argmax(score))][1] @ given.gram))
-    return Fit(power, np.asarray(within + apart.T @ apart), unit, float(score.max()),
-               max(given.rows - used, 1.0))
+    return _Spectrum(given, loose).fit()
 
 
-def shares_of(noise: Noise, x: Floats, y: Floats, loose: Floats) -> Floats:
-    """How much there is of each part of the noise: the likeliest, by turns, in factors of 2."""
-    there = [i for i in range(len(PARTS)) if noise.parts[i].any()]
-    shares = np.array([1.0 if i in there else 0.0 for i in range(len(PARTS))])
+def shares_of(noise: Noise, x: Floats, y: Floats, loose: Floats, start: Floats) -> Floats:
+    """How much there is of each part of the noise: the likeliest, by turns, from `start` on.
+
+    Power that varies so much that it could be anything would explain all readings: such shares
+    are unlikely before any reading is seen (`_VARIES`)."""
+    there = np.flatnonzero(noise.parts.any(axis=(1, 2, 3)))
+    least = 1e-8
+
+    def shares(log: Floats) -> Floats:
+        found = np.zeros(len(PARTS))
+        found[there] = 10.0 ** (log[there] - log[there].max())
+        return found
 
     def score(log: Floats) -> float:
-        share = np.where(shares > 0, 10.0 ** (log - log[there].max()), 0.0)
+        share = shares(log)
         white, log_det = whitener(noise, share)
-        return best_score(sums(white, log_det, noise, x, y), loose, _TAUS[::2])
+        value, unit = best(sums(white, log_det, noise, x, y), loose)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            varies = np.where(noise.size > 0, unit * share / noise.size, 0.0)
+        return value - 0.5 * float((varies / _VARIES**2).sum())
 
-    log = np.array([0.0, -1.0, -1.0, -2.0])
-    best = score(log)
-    for move in (2.0, 1.0, 0.5, 0.2):
-        for _ in range(3):
-            before = best
+    log = np.log10(np.maximum(start, least))
+    top = score(log)
+    for move in (1.0, 0.4, 0.15):
+        for _ in range(4):
+            before = top
             for i in there:
                 for way in (move, -move):
                     trial = log.copy()
                     trial[i] += way
-                    if trial[i] - trial[there].max() < -8:
+                    if trial[i] - trial[there].max() < np.log10(least):
                         continue
                     now = score(trial)
-                    if now > best + 1e-9:
-                        log, best = trial, now
+                    if now > top:
+                        log, top = trial, now
                         break
-            if best - before < 0.05:
+            if top - before < 0.05:
                 break
-    return np.where(shares > 0, 10.0 ** (log - log[there].max()), 0.0)
+    return shares(log)

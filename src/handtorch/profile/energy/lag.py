@@ -15,7 +15,6 @@ from handtorch.profile.energy.model import Floats
 _USUAL = 0.5e-3                 # beyond what its time's error explains, a lag is rarely longer
 _COARSE = 0.25e-3
 _FINEST = 2e-6
-_POINTS = 13                    # of one grid
 Score = Callable[[float], float]
 
 
@@ -25,6 +24,11 @@ class Shifts:
 
     lag: Floats
     weight: Floats
+    score: float                # of the likeliest
+
+    @property
+    def top(self) -> float:
+        return float(self.lag[int(np.argmax(self.weight))])
 
     @property
     def mean(self) -> float:
@@ -36,11 +40,11 @@ class Shifts:
         step = float(np.diff(self.lag).max()) if len(self.lag) > 1 else 0.0
         return float(np.sqrt(self.weight @ (self.lag - self.mean) ** 2 + step**2 / 12))
 
-    def likely(self) -> Floats:
+    def likely(self, points: int) -> Floats:
         """A grid over all that is likely, and a step beyond."""
         some = self.lag[self.weight > 1e-6 * self.weight.max()]
         step = float(np.diff(self.lag).max())
-        return np.linspace(some[0] - step, some[-1] + step, _POINTS)
+        return np.linspace(some[0] - step, some[-1] + step, points)
 
 
 def prior(lag: float, half: float) -> float:
@@ -51,7 +55,7 @@ def prior(lag: float, half: float) -> float:
 def weighed(lags: Floats, score: Score, half: float) -> Shifts:
     found = np.array([score(float(lag)) + prior(float(lag), half) for lag in lags])
     weight = np.exp(found - found.max())
-    return Shifts(lags, weight / weight.sum())
+    return Shifts(lags, weight / weight.sum(), float(found.max()))
 
 
 def coarse(score: Score, half: float, period: float) -> Shifts:
@@ -60,7 +64,7 @@ def coarse(score: Score, half: float, period: float) -> Shifts:
     return weighed(lags * _COARSE, score, half)
 
 
-def fine(first: Shifts, score: Score, half: float) -> Shifts:
+def fine(first: Shifts, score: Score, half: float, points: int) -> Shifts:
     """Nearer and nearer until the grid is finer than the error, or than it matters."""
     now = first
     while True:
@@ -69,6 +73,5 @@ def fine(first: Shifts, score: Score, half: float) -> Shifts:
         reach = 3 * now.error + step / 2
         if now.error > 1.5 * step or step < _FINEST:
             return now
-        middle = float(now.lag[int(np.argmax(now.weight))])
-        middle = now.mean if abs(now.mean - middle) < step else middle
-        now = weighed(middle + np.linspace(-reach, reach, _POINTS), score, half)
+        middle = now.mean if abs(now.mean - now.top) < step else now.top
+        now = weighed(middle + np.linspace(-reach, reach, points), score, half)

@@ -52,10 +52,13 @@ class Noise:
     parts: Floats                   # [part, block, size, size]
     joint: Floats                   # [part, block, operation, size]
     own: Floats                     # [part, operation, operation]
+    size: Floats                    # what each part was divided by
 
 
-def blocks_of(rows: Rows) -> Blocks:
-    return Blocks(len(rows), _TOGETHER if rows.kind in ("window", "lowpass") else _ALONE)
+def blocks_of(rows: Rows, brief: bool = False) -> Blocks:
+    """Short blocks where few rows share an instance, or where it need not be exact."""
+    long = rows.kind in ("window", "lowpass") and not brief
+    return Blocks(len(rows), _TOGETHER if long else _ALONE)
 
 
 def column(pieces: Pieces, touch: Touch, rows: int, columns: Ints, count: int) -> Floats:
@@ -66,21 +69,22 @@ def column(pieces: Pieces, touch: Touch, rows: int, columns: Ints, count: int) -
     return np.asarray(flat.reshape(rows, count))
 
 
-def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats,
-             columns: Ints) -> Noise:
-    """`power` is a first guess for each column: what varies does so in proportion to it."""
-    blocks = blocks_of(rows)
+def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats, edge: Floats,
+             columns: Ints, brief: bool = False) -> Noise:
+    """`power` is a first guess for each column: what varies does so in proportion to it.
+    `edge` is the power around each row's end and beginning, for a counter."""
+    blocks = blocks_of(rows, brief)
     shape = (blocks.count, blocks.size, blocks.size)
     parts = np.zeros((len(PARTS), *shape))
     joint = np.zeros((len(PARTS), blocks.count, pieces.ops, blocks.size))
     own = np.zeros((len(PARTS), pieces.ops, pieces.ops))
-    parts[0] = _reading(rows, blocks, x, power)
+    parts[0] = _reading(rows, blocks, edge)
     parts[1] = _edge(rows, blocks, x, power)
     watts = np.where(columns[pieces.op] >= 0, power[columns[pieces.op]], 0.0)
     goal = np.where(pieces.counts & (pieces.op < pieces.ops), pieces.seconds, 0.0) * watts
     _vary(pieces, touch, blocks, watts, goal, parts, joint, own)
-    for part in range(len(PARTS)):
-        size = np.trace(parts[part].sum(axis=0)) / max(len(rows), 1)
+    sizes = np.trace(parts.sum(axis=1), axis1=1, axis2=2) / max(len(rows), 1)
+    for part, size in enumerate(sizes):
         if size > 0:
             parts[part] /= size
             joint[part] /= size
@@ -88,10 +92,10 @@ def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats,
     behind = np.arange(blocks.count * blocks.size).reshape(blocks.count, blocks.size) >= blocks.rows
     block, row = np.nonzero(behind)
     parts[0, block, row, row] = 1.0             # rows that say nothing, but keep the block regular
-    return Noise(blocks, parts, joint, own)
+    return Noise(blocks, parts, joint, own, sizes)
 
 
-def _reading(rows: Rows, blocks: Blocks, x: Floats, power: Floats) -> Floats:
+def _reading(rows: Rows, blocks: Blocks, edge: Floats) -> Floats:
     found = np.zeros((blocks.count, blocks.size, blocks.size))
     diagonal = np.arange(blocks.size)
     if rows.kind != "counter":
@@ -99,14 +103,10 @@ def _reading(rows: Rows, blocks: Blocks, x: Floats, power: Floats) -> Floats:
         return found
     # A reading ends one row and begins the next: its error is in both, with opposite sign. It is
     # the energy since the last update, so it grows with the power around the edge.
-    mean = (x @ power) / np.maximum(x.sum(axis=1), 1e-12)
-    usual = max(float(np.abs(mean).mean()), 1e-12)
-    size = (np.abs(mean) / usual) ** 2 * 0.9 + 0.1
+    size = edge**2 / max(float((edge**2).mean()), 1e-300) * 0.95 + 0.05
     joined = np.concatenate([rows.before[1:] == rows.at[:-1], [False]])
-    after = np.where(joined, (size + np.roll(size, -1)) / 2, size)
-    prior = np.concatenate([[size[0]], after[:-1]])
-    found[:, diagonal, diagonal] = blocks.cut(after + prior)
-    shared = blocks.cut(np.where(joined, -after, 0.0))[:, :-1]
+    found[:, diagonal, diagonal] = blocks.cut(size.sum(axis=1))
+    shared = blocks.cut(np.where(joined, -size[:, 1], 0.0))[:, :-1]
     found[:, diagonal[:-1], diagonal[1:]] = shared
     found[:, diagonal[1:], diagonal[:-1]] = shared
     return found
