@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from handtorch.profile.energy.sense import Rows, touch
 _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and the noise
 _LOOSE = 3.0                    # idle is not like an operation: it is held less
 _EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
+_FREE = 0.3
+_EXACT = 1e-6
 _START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
@@ -109,29 +111,41 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     some = _trial(rows)
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
 
-    def tried(blur: float) -> tuple[float, _Case, lags.Shifts]:
+    def tried(blur: float) -> _Tried:
         case = _Case(pieces, columns, count, loose, blur)
-        first = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period)
-        return first.score, case, first
+        shifts = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period)
+        power = fit(_plain(case, some, shifts.top)[1], loose).power
+        shares = _START
+        for _ in range(2):
+            noise = case.noise(some, shifts.top, power, brief=True)
+            shares = shares_of(noise, case.x(some, shifts.top), some.value, loose, shares)
+            shifts, fits = _late(case, some, noise, shares, shifts, half)
+            power = fits[shifts.top].power
+        return _Tried(case, shifts, power, shares)
 
     # Is a reading's time uncertain for each alone, or the same for all (and so a lag)?
-    blurs = {"instant": (0.0, 1.0), "counter": (0.0, 1.0) if rows.span else (0.0,)}
-    _, case, first = max((tried(blur) for blur in blurs.get(rows.kind, (1.0,))),
-                         key=lambda one: one[0])
-    power = fit(_plain(case, some, first.top)[1], loose).power
-    shares, shifts = _START, first
-    for _ in range(2):
-        noise = case.noise(some, shifts.top, power, brief=True)
-        shares = shares_of(noise, case.x(some, shifts.top), some.value, loose, shares)
-        shifts, fits = _late(case, some, noise, shares, shifts, half)
-        power = fits[shifts.top].power
-    return _whole(case, rows, shifts, power, shares, half)
+    blurs = {"instant": (0.0, 1.0), "counter": (0.0, 1.0)} if half or rows.span else {}
+    best = max((tried(blur) for blur in blurs.get(rows.kind, (0.0,))),
+               key=lambda one: one.shifts.score)
+    return _whole(best, rows, half)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    case: _Case
+    shifts: lags.Shifts
+    power: Floats
+    shares: Floats
 
 
 def _late(case: _Case, rows: Rows, noise: Noise, shares: Floats, first: lags.Shifts, half: float
           ) -> tuple[lags.Shifts, dict[float, Fit]]:
     """The likely lags with this noise, and what each of them gives."""
-    white, log_det = whitener(noise, shares)
+    # Instances of this noise are those of one lag: rows may not depend on one another so much that
+    # another lag becomes impossible.
+    free = shares.copy()
+    free[0] = max(free[0], _FREE * shares.max())
+    white, log_det = whitener(noise, free)
     kept: dict[float, Fit] = {}
 
     def score(late: float) -> float:
@@ -151,14 +165,15 @@ def _plain(case: _Case, rows: Rows, lag: float) -> tuple[float, Sums]:
     return best(given, case.loose)[0], given
 
 
-def _whole(case: _Case, rows: Rows, first: lags.Shifts, power: Floats, shares: Floats, half: float
-           ) -> Estimate:
+def _whole(tried: _Tried, rows: Rows, half: float) -> Estimate:
     """The same with all rows, and over all likely lags."""
-    shifts, kept = _late(case, rows, case.noise(rows, first.top, power), shares, first, half)
+    case, shares, power = tried.case, tried.shares, tried.power
+    shifts, kept = _late(case, rows, case.noise(rows, tried.shifts.top, power), shares,
+                         tried.shifts, half)
     noise = case.noise(rows, shifts.mean, power)
     white, log_det = whitener(noise, shares)
     x = case.x(rows, shifts.mean)
-    found = fit(sums(white, log_det, noise, x, rows.value), case.loose)
+    found = _sobered(fit(sums(white, log_det, noise, x, rows.value), case.loose), white, len(rows))
     goal = _goal(case)
     joules = energies(noise, shares, white, x, rows.value, found, goal)
     powers = np.array([kept[float(lag)].power for lag in shifts.lag])
@@ -167,6 +182,18 @@ def _whole(case: _Case, rows: Rows, first: lags.Shifts, power: Floats, shares: F
     return Estimate(found.power, found.covariance + spread,
                     Energies(joules.mean, joules.covariance + goal @ spread @ goal.T),
                     shifts, rows.value - x @ found.power, found.freedom, case.columns)
+
+
+def _sobered(found: Fit, white: Floats, rows: int) -> Fit:
+    """The fit with errors as large as they are, where they were taken as smaller.
+
+    Rows that follow from others to the last digit (an ideal sensor twice in one instance) show no
+    error of their own, so they count for none; and the shares of the noise are found, not known:
+    each column that was fitted hides a part of it."""
+    own = 1.0 / np.diagonal(white, axis1=1, axis2=2).reshape(-1)[:rows] ** 2
+    real = max(int((own > _EXACT * own.max()).sum()), 1)
+    wider = rows / real * (1 + 2 * (rows - found.freedom) / rows)
+    return replace(found, covariance=found.covariance * wider, unit=found.unit * wider)
 
 
 def _goal(case: _Case) -> Floats:

@@ -47,6 +47,9 @@ def mixed(noise: Noise, shares: Floats) -> Floats:
     total = np.tensordot(shares, noise.parts, axes=1)
     diagonal = np.arange(noise.blocks.size)
     total[:, diagonal, diagonal] += _LEAST * total[:, diagonal, diagonal].max()
+    behind = noise.blocks.count * noise.blocks.size - noise.blocks.rows
+    last = diagonal[noise.blocks.size - behind:]
+    total[-1, last, last] = 1.0             # rows behind the end say nothing
     return np.asarray(total)
 
 

@@ -89,9 +89,6 @@ def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats,
             parts[part] /= size
             joint[part] /= size
             own[part] /= size
-    behind = np.arange(blocks.count * blocks.size).reshape(blocks.count, blocks.size) >= blocks.rows
-    block, row = np.nonzero(behind)
-    parts[0, block, row, row] = 1.0             # rows that say nothing, but keep the block regular
     return Noise(blocks, parts, joint, own, sizes)
 
 
