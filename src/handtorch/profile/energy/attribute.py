@@ -15,16 +15,8 @@ import numpy as np
 
 from handtorch.profile.energy.counters import deltas, said
 from handtorch.profile.energy.estimate import Estimate, estimate
-from handtorch.profile.energy.join import NS, Pieces, pieces_of, touching
-from handtorch.profile.energy.model import (
-    Attribution,
-    Bools,
-    Floats,
-    Ints,
-    OpEnergy,
-    Series,
-    Spans,
-)
+from handtorch.profile.energy.join import NS, Pieces, pieces_of, seconds, touching
+from handtorch.profile.energy.model import Attribution, Bools, Ints, OpEnergy, Series, Spans
 from handtorch.profile.energy.sense import FADED, Rows
 from handtorch.profile.energy.steps import step_energies
 from handtorch.profile.energy.student import t975
@@ -76,10 +68,10 @@ def attribute(spans: Spans, series: Series) -> Attribution:
 
 
 def _nothing(spans: Spans, series: Series, why: str, notes: tuple[str, ...] = ()) -> Attribution:
-    seconds = np.bincount(spans.op, (spans.end_ns - spans.start_ns) * NS, len(spans.names))
+    ran = np.bincount(spans.op, (spans.end_ns - spans.start_ns) * NS, len(spans.names))
     count = np.bincount(spans.op, minlength=len(spans.names))
     ops = tuple(OpEnergy(name, int(n), float(s), 0, None, None, None, None, why)
-                for name, n, s in zip(spans.names, count, seconds, strict=True))
+                for name, n, s in zip(spans.names, count, ran, strict=True))
     return Attribution(series.signal, "none", "none", None, None, None, None, 0, 0,
                        (None,) * len(spans.step_start_ns), ops, why, notes)
 
@@ -87,8 +79,7 @@ def _nothing(spans: Spans, series: Series, why: str, notes: tuple[str, ...] = ()
 def _rows(series: Series, zero: int) -> tuple[Rows, list[str]]:
     """What is to be explained, and what was dropped."""
     signal = series.signal
-    at = (series.time_ns - zero) * NS
-    half = series.half_ns * NS
+    at, half = seconds(series.time_ns, zero), seconds(series.half_ns, 0)
     if signal.kind != "counter":
         return Rows(signal.kind, signal.span_ns * NS, at, at, half, series.value), []
     found = deltas(series, at)
@@ -99,7 +90,7 @@ def _rows(series: Series, zero: int) -> tuple[Rows, list[str]]:
 
 def _measured(spans: Spans, rows: Rows, zero: int) -> Bools:
     """Which steps lie between readings that are not too far apart."""
-    start, end = (spans.step_start_ns - zero) * NS, (spans.step_end_ns - zero) * NS
+    start, end = seconds(spans.step_start_ns, zero), seconds(spans.step_end_ns, zero)
     apart = np.diff(rows.at)
     usual = float(np.median(apart)) if len(apart) else 0.0
     slack = max(_HOLE * usual, 2 * rows.span)
@@ -113,7 +104,7 @@ def _measured(spans: Spans, rows: Rows, zero: int) -> Bools:
     return np.asarray(good)
 
 
-def _counts(spans: Spans, pieces: Pieces, rows: Rows, measured: Bools, lag: float) -> Ints:
+def _counts(pieces: Pieces, rows: Rows, lag: float) -> Ints:
     """Readings taken while each operation ran, in the steps that count."""
     at = rows.at - lag
     _, piece = touching(pieces, at, at)
@@ -168,12 +159,12 @@ def _idle_j(pieces: Pieces, found: Estimate) -> float:
 def _ops(spans: Spans, pieces: Pieces, rows: Rows, measured: Bools, found: Estimate,
          idle_w: float | None) -> tuple[OpEnergy, ...]:
     counted = measured[spans.step]
-    seconds = np.bincount(spans.op, (spans.end_ns - spans.start_ns) * NS * counted, pieces.ops)
+    ran = np.bincount(spans.op, (spans.end_ns - spans.start_ns) * NS * counted, pieces.ops)
     count = np.bincount(spans.op, counted, pieces.ops)
-    readings = _counts(spans, pieces, rows, measured, found.shifts.mean)
+    readings = _counts(pieces, rows, found.shifts.mean)
     mean = found.joules.mean
     wide = t975(found.freedom) * np.sqrt(np.maximum(np.diag(found.joules.covariance), 0.0))
-    return tuple(_op(spans.names[i], int(count[i]), float(seconds[i]), int(readings[i]),
+    return tuple(_op(spans.names[i], int(count[i]), float(ran[i]), int(readings[i]),
                      float(mean[i]), float(wide[i]), float(pieces.share[i]), idle_w)
                  for i in range(pieces.ops))
 
@@ -198,10 +189,3 @@ def _op(name: str, count: int, seconds: float, readings: int, mean: float, wide:
 def _percent(wide: float, mean: float) -> str:
     return f"{100 * wide / abs(mean):.0f} %" if mean and math.isfinite(wide) else "any"
 
-
-def means(found: Attribution) -> tuple[Floats, Floats]:
-    """All estimates and their covariance; zeros where there is nothing."""
-    count = len(found.ops)
-    if found.means_j is None or found.errors_j2 is None:
-        return np.zeros(count), np.zeros((count, count))
-    return found.means_j, found.errors_j2

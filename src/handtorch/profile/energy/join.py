@@ -7,12 +7,18 @@ float holds a nanosecond of a day."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from handtorch.profile.energy.model import Bools, Floats, Ints, Spans
 
 NS = 1e-9
+
+
+def seconds(time_ns: Ints, zero_ns: int) -> Floats:
+    """After `zero_ns`; differences first, so that no digit is lost."""
+    return np.asarray((time_ns - zero_ns) * NS, np.float64)
 
 
 @dataclass(frozen=True)
@@ -150,7 +156,7 @@ def pieces_of(spans: Spans, measured: Bools, low_ns: int, high_ns: int) -> Piece
     own = integral(at, part, spans.start_ns, spans.end_ns) * measured[spans.step]
     return Pieces(
         zero, ops, layered, op[order], step[order],
-        (start[order] - zero) * NS, (end[order] - zero) * NS,
-        tuple((int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True)),
-        np.bincount(spans.op, own, ops), gap,
+        seconds(start[order], zero), seconds(end[order], zero),
+        tuple((int(a), int(b)) for a, b in pairwise(edges)),
+        np.bincount(spans.op, own, ops).astype(np.float64), gap,
         np.where(step[order] >= 0, measured[np.maximum(step[order], 0)], False))

@@ -61,7 +61,7 @@ def weighed(lags: Floats, score: Score, half: float) -> Shifts:
 def coarse(score: Score, half: float, period: float) -> Shifts:
     """Over one and a half periods: no converter that is worth reading is later than that."""
     lags = np.arange(-round((half + 1e-3) / _COARSE), round((half + 1.5 * period) / _COARSE) + 1)
-    return weighed(lags * _COARSE, score, half)
+    return weighed(np.asarray(lags * _COARSE, np.float64), score, half)
 
 
 def fine(first: Shifts, score: Score, half: float, points: int) -> Shifts:

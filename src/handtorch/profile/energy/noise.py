@@ -12,6 +12,7 @@ rows share."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def _vary(pieces: Pieces, touch: Touch, blocks: Blocks, watts: Floats, goal: Flo
     by_step = np.zeros((len(steps_told), pieces.ops))
     mine = pieces.op < pieces.ops
     np.add.at(by_step, (pieces.step[mine], pieces.op[mine]), goal[mine])
-    for block, (first, behind) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for block, (first, behind) in enumerate(pairwise(edges)):
         if first == behind:
             continue
         here, inverse = np.unique(piece[first:behind], return_inverse=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from handtorch.profile.energy.join import NS, Pieces
+from handtorch.profile.energy.join import Pieces, seconds
 from handtorch.profile.energy.model import Bools, Floats, Ints, Spans
 from handtorch.profile.energy.sense import Rows
 
@@ -19,9 +19,9 @@ def step_energies(spans: Spans, pieces: Pieces, rows: Rows, measured: Bools, pow
     inside = pieces.step >= 0
     joules = np.bincount(pieces.step[inside], (watts * pieces.seconds)[inside],
                          len(spans.step_start_ns))
-    start = (spans.step_start_ns - pieces.zero_ns) * NS
-    end = (spans.step_end_ns - pieces.zero_ns) * NS
-    joules += _integral(rows, rest, lag, start, end)
+    start = seconds(spans.step_start_ns, pieces.zero_ns)
+    end = seconds(spans.step_end_ns, pieces.zero_ns)
+    joules = joules + _integral(rows, rest, lag, start, end)
     return [float(j) if good else None for j, good in zip(joules, measured, strict=True)]
 
 
