@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from handtorch.meters.signal import Signal
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Series:
 class OpEnergy:
     """One operation over all steps; None is unknown, and `reason` says why.
 
-    The truth lies between `low_j` and `high_j` with 95 %; dynamic is what is above idle."""
+    The truth lies between `low_j` and `high_j` with 95 %, also where that is too wide for a
+    `total_j`; dynamic is what is above idle. Only instances in steps that were measured count."""
 
     name: str
     instances: int
@@ -78,3 +80,9 @@ class Attribution:
     steps_j: tuple[float | None, ...]
     ops: tuple[OpEnergy, ...]
     reason: str = ""                # why there is nothing, where there is nothing
+    notes: tuple[str, ...] = ()     # what was dropped, and what to mind
+    # The estimates of all operations, refused ones too, and how far each two of them err together
+    # (as variances in J^2): sums over groups need both.
+    means_j: Floats | None = field(default=None, repr=False, compare=False)
+    errors_j2: Floats | None = field(default=None, repr=False, compare=False)
+    freedom: float = 0.0            # degrees of freedom of those errors
