@@ -38,7 +38,7 @@ TARGET_PERCENT = 1.0
 BLOCK_S = 0.1
 OWN_S = 3.0                                     # for what the sampler itself takes
 HERE = Path(__file__).parent
-FIND = "sampling_sensors:find"
+FIND = "_sampling_sensors:find"
 
 
 def block_ns(step: Callable[[], object], count: int, clock: Clock = time.monotonic_ns) -> int:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import sampling, sampling_sensors
+from benchmarks import _sampling_sensors as sensors
+from benchmarks import sampling
 from handtorch.meters.sampler import reading
 from handtorch.profile.audit import Overhead
 
 
 def test_its_sensors_read_this_process() -> None:
-    found = sampling_sensors.find(Path("/"), os.getpid())
+    found = sensors.find(Path("/"), os.getpid())
     if found.absent:
         pytest.skip(f"not to be had here: {found.absent[0].why}")
     cores, _ = found.sensors
@@ -32,7 +33,7 @@ def test_its_sensors_read_this_process() -> None:
 
 
 def test_a_process_that_is_gone_is_told() -> None:
-    found = sampling_sensors.find(Path("/"), 2**22 + 1)
+    found = sensors.find(Path("/"), 2**22 + 1)
     assert [(a.meter, a.why) for a in found.absent] == [("schedstat", "No such file or directory")]
 
 
