@@ -27,42 +27,42 @@ from typing import Any
 import torch
 
 import handtorch as ht
-from handtorch.baseline.fair import moment, share_of_others
+from handtorch.baseline.fair import MOST_OTHERS, moment, share_of_others
 from handtorch.errors import HandTorchError
-from handtorch.profile.audit import Overhead, compared
+from handtorch.profile.audit import Clock, Overhead, compared
 from handtorch.profile.sampling import Sampling
 from handtorch.runtime.opencl.discover import choose
 from handtorch.zoo.registry import MODELS
 
 TARGET_PERCENT = 1.0
-BLOCK_S = 0.3
+BLOCK_S = 0.1
 OWN_S = 3.0                                     # for what the sampler itself takes
 HERE = Path(__file__).parent
-FIND = "sampling_sensors:find"
+FIND = "_sampling_sensors:find"
 
 
-def block_ns(step: Callable[[], object], count: int) -> int:
+def block_ns(step: Callable[[], object], count: int, clock: Clock = time.monotonic_ns) -> int:
     """So many steps, after a few that are not timed."""
     for _ in range(max(1, count // 10)):
         step()
-    start_ns = time.monotonic_ns()
+    start_ns = clock()
     for _ in range(count):
         step()
-    return time.monotonic_ns() - start_ns
+    return clock() - start_ns
 
 
 def measure(step: Callable[[], object], switch: Callable[[bool], None], pairs: int,
-            block_s: float = BLOCK_S) -> tuple[Overhead, Overhead, float]:
+            clock: Clock = time.monotonic_ns) -> tuple[Overhead, Overhead, float]:
     """Its cost; the same of nothing; and the ms of a step without it."""
     switch(False)
     step()
-    count = max(2, ceil(block_s / (block_ns(step, 5) / 5e9)))
+    count = max(2, ceil(BLOCK_S / (block_ns(step, 5, clock) / 5e9)))
     draw = random.Random(0)
     spent: dict[str, list[int]] = {"on": [], "off": [], "off again": []}
     for _ in range(pairs):
         for kind in draw.sample(list(spent), len(spent)):
             switch(kind == "on")
-            spent[kind].append(block_ns(step, count))
+            spent[kind].append(block_ns(step, count, clock))
     off = spent["off"]
     middle_ms = sorted(off)[len(off) // 2] / count / 1e6
     return compared(spent["on"], off), compared(spent["off again"], off), middle_ms
@@ -83,6 +83,13 @@ def line(name: str, cost: Overhead) -> str:
             f"{cost.pairs} pairs)")
 
 
+def judged(cost: Overhead, others: float | None) -> bool | None:
+    """Whether the target is met; beside other busy programs that cannot be said."""
+    if others is None or others > MOST_OTHERS:
+        return None
+    return cost.percent <= TARGET_PERCENT
+
+
 def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     step = made_step(args.model, args.batch, args.device)
     for _ in range(3):
@@ -101,11 +108,12 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         began = time.monotonic()
         block_ns(step, ceil(OWN_S / step_ms * 1e3))
         seconds, after = time.monotonic() - began, sampling.readings()
+    others = share_of_others(since)
     fast, was = after.troubles.deadlines[0], before.deadlines[0]
     assert after.troubles.cpu_s is not None and before.cpu_s is not None
     return {"model": args.model, "batch": args.batch, "device": args.device, "step_ms": step_ms,
             "signals": len(after.series), "cost": asdict(cost), "noise": asdict(noise),
-            "met": cost.percent <= TARGET_PERCENT, "share_of_others": share_of_others(since),
+            "met": judged(cost, others), "share_of_others": others,
             "own_core_share": (after.troubles.cpu_s - before.cpu_s) / seconds,
             "due": fast.due - was.due, "missed": fast.missed - was.missed,
             "slowed": [factor for _, factor in after.troubles.slowed]}
@@ -113,10 +121,10 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="What sampling at 10 ms costs a step.")
-    parser.add_argument("--model", choices=MODELS, default="Model4")
+    parser.add_argument("--model", choices=MODELS, default="HarLSTM")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", help="as for handtorch; the best there is if not named")
-    parser.add_argument("--pairs", type=int, default=40)
+    parser.add_argument("--pairs", type=int, default=120)
     parser.add_argument("--find", default=FIND, help="module:function that finds the sensors")
     parser.add_argument("--json", action="store_true", help="print one JSON record only")
     args = parser.parse_args(argv)
@@ -138,10 +146,11 @@ def main(argv: Sequence[str]) -> int:
               f"{got['missed']} of {got['due']} deadlines; it slowed down by "
               f"{got['slowed'] or 'nothing'}")
         others = got["share_of_others"]
-        print(f"others, the sampler among them, used "
-              f"{'unknown' if others is None else f'{100 * others:.0f} %'} of this machine; target "
-              f"{TARGET_PERCENT:g} %: {'met' if got['met'] else 'MISSED'}")
-    return 0 if got["met"] else 1
+        used = "unknown" if others is None else f"{100 * others:.0f} %"
+        verdict = {True: "met", False: "MISSED", None: "not judged"}[got["met"]]
+        print(f"others, the sampler among them, used {used} of this machine; target "
+              f"{TARGET_PERCENT:g} %: {verdict}")
+    return 1 if got["met"] is False else 0
 
 
 if __name__ == "__main__":

@@ -320,6 +320,14 @@ def test_without_a_process_it_is_a_thread(tmp_path: Path) -> None:
     one.stop()
 
 
+def test_an_interpreter_without_a_program_samples_by_thread(tmp_path: Path) -> None:
+    one = Sampling(tmp_path / "s", find="tests.meters.fake_sensors:plain", python="")
+    one.start()
+    assert one.how == "thread" and until(lambda: count(one) >= 2)
+    assert stopped(one).troubles.lines()[0] == (
+        "sampled by a thread of the training: this interpreter knows no program to start")
+
+
 def test_with_neither_there_is_none(tmp_path: Path) -> None:
     one = Sampling(tmp_path / "s", find="no_such_module:find", python=str(tmp_path / "no-python"))
     one.start()

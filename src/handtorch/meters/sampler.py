@@ -231,6 +231,7 @@ class Sampler:
         for sensor in (self._own, *found.sensors):
             self._sensors.append((sensor, len(signals)))
             signals += sensor.signals
+        assert len(signals) < 1 << 16, "a slot has two bytes for the signal"
         table = {"signals": [asdict(s) for s in signals], "nice": nice,
                  "absent": [asdict(a) for a in found.absent]}
         self._ring = RingWriter(path, table, self._began_ns, most_bytes=most_bytes)

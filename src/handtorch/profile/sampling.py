@@ -67,13 +67,17 @@ class Sampling:
         self.stop()
 
     def start(self) -> None:
-        """Returns at once; `ready` waits until the first reading can come."""
+        """Returns at once; `ready` waits until the first reading can come. What an earlier run
+        left in the folder is replaced."""
         self._began_ns = time.monotonic_ns()
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.unlink(missing_ok=True)
         except OSError as e:
             self._ending = Ending(not_started=f"{self.file.parent}: {e.strerror}")
+            return
+        if not self._python:                    # as in a program that embeds Python
+            self._start_thread("this interpreter knows no program to start")
             return
         try:
             self._process = subprocess.Popen(
@@ -108,8 +112,8 @@ class Sampling:
                 return False
             time.sleep(_LOOK_S)
 
-    def alive(self, within_s: float = 1.0) -> bool:
-        """Whether a reading was written lately. Costs some 20 us."""
+    def alive(self, within_s: float = 2.0) -> bool:
+        """Whether a reading was written lately; there is at least one every 1.6 s."""
         try:
             fields = ring.read(self.file, slots=False).fields
         except _CANNOT:
