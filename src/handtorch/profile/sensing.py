@@ -13,6 +13,7 @@ from pathlib import Path
 from handtorch import knobs
 from handtorch.place.sheet import Sheet
 from handtorch.profile.energy.from_sheet import estimated_rows
+from handtorch.profile.energy.rows import measured_rows
 from handtorch.profile.sampled import Readings
 from handtorch.profile.sampling import SEARCH, Sampling
 from handtorch.profile.sensed import sensed_rows
@@ -90,5 +91,6 @@ class Sensing:
     def worked_out(self, run: Run) -> Iterator[Row]:
         """What follows from the readings and the steps of a run that has both."""
         yield from usage_rows(run)
+        yield from measured_rows(run)
         if self._sheet is not None:
             yield from estimated_rows(run, self._sheet)
