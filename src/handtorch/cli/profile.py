@@ -152,7 +152,9 @@ def _record(target: Target, taken: Profile, steps: int, pairs: int) -> None:
 
 
 def _record_torch(target: Target, taken: Profile, steps: int) -> None:
+    from handtorch.profile.sensing import Sensing
     from handtorch.profile.torch_side import TorchProfile
+    from handtorch.record import Sample
 
     if target.eager is None:
         raise BadInput(f"--torch with {target.name}", why="it is not known as a function of torch",
@@ -160,10 +162,14 @@ def _record_torch(target: Target, taken: Profile, steps: int) -> None:
     _progress(f"{steps} steps by torch on the CPU")
     for _ in range(_WARM_UP):
         target.eager(*target.batch)
-    with TorchProfile(target.eager, target.name) as eager:
+    sensing = Sensing(samples=taken.sensing is not None and taken.sensing.samples)
+    with TorchProfile(target.eager, target.name, sensing=sensing) as eager:
         for _ in range(steps):
             eager(*target.batch)
     taken.add(eager.rows(first_id=len(taken.run.steps)))
+    known = {(s.meter, s.quantity) for s in taken.run.signals}
+    taken.add(row for row in sensing.rows(target.name) if isinstance(row, Sample)
+              and (row.meter, row.quantity) in known)
 
 
 def _waited(given: Any) -> None:
