@@ -80,9 +80,9 @@ def test_a_current_and_a_voltage_of_one_label_are_a_power(tmp_path: Path) -> Non
         "ltc_vdd_cpu_power_w": 1.8, "ltc_curr2_current_a": 0.007, "ltc_in2_voltage_v": 12.0,
     }  # fmt: skip
     plant(tmp_path, {f"{CHIP}0/curr1_input": ""})
-    assert values(found)["ltc_vdd_cpu_power_w"] == "current: the file is empty"
+    assert values(found)["ltc_vdd_cpu_power_w"] == "current: it is empty"
     plant(tmp_path, {f"{CHIP}0/curr1_input": 1, f"{CHIP}0/in3_input": ""})
-    assert values(found)["ltc_vdd_cpu_power_w"] == "voltage: the file is empty"
+    assert values(found)["ltc_vdd_cpu_power_w"] == "voltage: it is empty"
     close(found)
 
 

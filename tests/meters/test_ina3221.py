@@ -155,7 +155,7 @@ def test_a_rail_that_goes_away_is_a_reason(tmp_path: Path) -> None:
     close(found)
     fresh = ina3221.find(tmp_path)
     plant(tmp_path, {f"{NEW}/7-0040/hwmon/hwmon6/in1_input": ""})
-    assert values(fresh) == {"vdd_in_power_w": "voltage: the file is empty"}
+    assert values(fresh) == {"vdd_in_power_w": "voltage: it is empty"}
     close(fresh)
 
 

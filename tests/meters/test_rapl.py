@@ -124,7 +124,7 @@ def test_a_zone_that_goes_away_gives_a_reason_and_never_a_zero(tmp_path: Path) -
     plant(tmp_path, zone("0", "package-0"))
     found = rapl.find(tmp_path)
     plant(tmp_path, {f"{RAPL}0/energy_uj": ""})
-    assert values(found) == {"package_0_energy_j": "the file is empty"}
+    assert values(found) == {"package_0_energy_j": "it is empty"}
     close(found)
 
 

@@ -22,7 +22,7 @@ def test_any_text_is_a_finite_number_or_a_reason(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "found"),
-    [("17\n", 17.0), (" -256000 ", -256000.0), ("1.5", 1.5), ("", "the file is empty"),
+    [("17\n", 17.0), (" -256000 ", -256000.0), ("1.5", 1.5), ("", "it is empty"),
      ("nan", "not a number: 'nan'"), ("1_000", "not a number: '1_000'"),
      ("9" * 400, f"not a number: '{'9' * 40}'"), ("٣", "not a number: '٣'")],
 )  # fmt: skip

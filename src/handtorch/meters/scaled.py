@@ -19,7 +19,7 @@ def number(text: str) -> Value:
     """The number that is all of `text`, or why there is none."""
     text = text.strip()
     if not text:
-        return "the file is empty"
+        return "it is empty"
     if _NUMBER.fullmatch(text) is None or not math.isfinite(float(text)):
         return f"not a number: {text[:MOST_SHOWN]!r}"
     return float(text)
