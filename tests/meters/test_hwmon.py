@@ -126,6 +126,8 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_no_chip(tmp_path: Path) -> None:
+    assert why(hwmon.find(tmp_path)) == ["there is no /sys/class/hwmon"]
+    plant(tmp_path, {f"{CHIP}0/name": "fan"})
     assert why(hwmon.find(tmp_path)) == ["/sys/class/hwmon has no chip with a sensor"]
 
 

@@ -80,6 +80,18 @@ def test_tx2_of_jetpack_4_as_documented(tmp_path: Path) -> None:
     close(found)
 
 
+def test_tx1_calls_the_folder_otherwise(tmp_path: Path) -> None:
+    rails = {"VDD_IN": (2532, 19152), "VDD_GPU": (19, 19152), "VDD_CPU": (76, 19152)}
+    files = iio("1-0040", 0, rails)
+    plant(tmp_path, {k.replace("iio:device0", "iio_device"): v for k, v in files.items()})
+    found = ina3221.find(tmp_path)
+    assert values(found) == {
+        "vdd_in_power_w": 2.532, "vdd_gpu_power_w": 0.019, "vdd_cpu_power_w": 0.076,
+    }  # fmt: skip
+    assert by_name(found)["vdd_gpu_power_w"].parent == "vdd_in_power_w"
+    close(found)
+
+
 def test_agx_orin_of_jetpack_5(tmp_path: Path) -> None:
     plant(tmp_path, hwmon("1-0040", 1, [
         ("VDD_GPU_SOC", 19992, 120), ("VDD_CPU_CV", 20000, 20), ("VIN_SYS_5V0", 5032, 800),
@@ -211,6 +223,8 @@ def test_the_captured_listing_has_no_channel(tmp_path: Path, shared: Path) -> No
 
 
 def test_no_chip_at_all(tmp_path: Path) -> None:
+    assert why(ina3221.find(tmp_path)) == ["there is no /sys/bus/i2c/drivers"]
+    (tmp_path / "sys/bus/i2c/drivers").mkdir(parents=True)
     found = ina3221.find(tmp_path)
     assert why(found) == ["/sys/bus/i2c/drivers has no chip of ina3221 or ina3221x"]
 

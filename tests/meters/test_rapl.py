@@ -58,6 +58,24 @@ def test_platform_packages_graphics_and_memory(tmp_path: Path) -> None:
     close(found)
 
 
+def test_a_domain_that_stands_still_is_no_ones_parent(tmp_path: Path) -> None:
+    plant(tmp_path, zone("0", "package-0") | zone("1", "psys", 0))
+    found = rapl.find(tmp_path)
+    assert by_name(found)["package_0_energy_j"].parent == ""
+    assert why(found) == [
+        "/sys/class/powercap/intel-rapl:1/energy_uj (psys): the counter stands at 0"
+    ]
+    close(found)
+
+
+def test_a_package_that_cannot_be_read_is_no_ones_parent(tmp_path: Path) -> None:
+    plant(tmp_path, zone("0", "package-0", None) | zone("0:0", "core"))
+    found = rapl.find(tmp_path)
+    assert by_name(found)["package_0_core_energy_j"].parent == ""
+    assert why(found) == ["/sys/class/powercap/intel-rapl:0/energy_uj: Is a directory"]
+    close(found)
+
+
 def test_zones_of_one_name_are_told_apart(tmp_path: Path) -> None:
     plant(tmp_path, zone("0", "psys") | zone("1", "psys") | zone("2", "package-0"))
     names = by_name(found := rapl.find(tmp_path))
@@ -117,7 +135,9 @@ def test_an_unknown_range_is_said(tmp_path: Path, range_uj: object, said: str) -
 
 def test_no_zone_at_all(tmp_path: Path) -> None:
     found = rapl.find(tmp_path)
-    assert (found.sensors, why(found)) == ((), ["/sys/class/powercap has no intel-rapl zone"])
+    assert (found.sensors, why(found)) == ((), ["there is no /sys/class/powercap"])
+    (tmp_path / "sys/class/powercap/intel-rapl").mkdir(parents=True)
+    assert why(rapl.find(tmp_path)) == ["/sys/class/powercap has no intel-rapl zone"]
 
 
 def test_a_zone_that_goes_away_gives_a_reason_and_never_a_zero(tmp_path: Path) -> None:
@@ -132,7 +152,7 @@ def test_a_zone_that_goes_away_gives_a_reason_and_never_a_zero(tmp_path: Path) -
 def test_a_wrap_at_any_point_is_undone_by_what_the_signal_says(start: int, more: int) -> None:
     """The counter itself has 32 bits; the kernel shows whole uJ."""
     zone = rapl._Zone(Path(), "0", "package-0")
-    signal = rapl._signal(zone, [zone], RANGE_UJ * 1e-6)
+    signal = rapl._signal(zone, [zone], [zone], RANGE_UJ / 1e6)
     assert signal.wraps_at is not None
     old, new = (int(count % 2**32 * UNIT_UJ) * 1e-6 for count in (start, start + more))
     drawn = (new - old) % signal.wraps_at

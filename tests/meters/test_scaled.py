@@ -1,13 +1,22 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtorch.meters.scaled import ScaledFile, folders, number, once, open_scaled, plain
+from handtorch.meters.scaled import (
+    ScaledFile,
+    folders,
+    lacking,
+    number,
+    once,
+    open_scaled,
+    plain,
+)
 from handtorch.meters.signal import FAST_NS, UNITS, Absent, Signal
 from tests.meters.power_trees import deny, plant
 
@@ -58,6 +67,23 @@ def test_folders_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     assert [path.name for path in folders(tmp_path)] == ["hwmon", "hwmon2", "hwmon10"]
     assert folders(tmp_path / "nowhere") == []
+
+
+def test_a_folder_that_is_hidden_is_not_called_empty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Android hides /sys/class from apps."""
+    sys = Path("sys/class/power_supply")
+    assert lacking(tmp_path, sys, "battery") == "there is no /sys/class/power_supply"
+    (tmp_path / sys).mkdir(parents=True)
+    assert lacking(tmp_path, sys, "battery") == "/sys/class/power_supply has no battery"
+
+    def refuse(path: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert lacking(tmp_path, sys, "battery") == "/sys/class/power_supply: Permission denied"
+    assert folders(tmp_path / sys) == []
 
 
 @given(st.text())

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from handtorch.meters.file import KeptFile, said
-from handtorch.meters.scaled import folders, on_machine, plain, read_number, word
+from handtorch.meters.scaled import folders, lacking, on_machine, plain, read_number, word
 from handtorch.meters.signal import SLOW_NS, Absent, Basis, Found, Kind, Signal, Value
 
 METER = "battery"
@@ -180,7 +180,7 @@ def find(root: Path) -> Found:
             else:
                 battery.close()
     if not batteries:
-        absent.append(Absent(METER, f"/{_FOLDER} has no battery"))
+        absent.append(Absent(METER, lacking(root, _FOLDER, "battery")))
     return Found(tuple(sensors), tuple(absent))
 
 

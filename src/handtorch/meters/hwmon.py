@@ -15,6 +15,7 @@ from handtorch.meters.file import KeptFile
 from handtorch.meters.scaled import (
     ScaledFile,
     folders,
+    lacking,
     once,
     open_scaled,
     parted,
@@ -132,7 +133,7 @@ def find(root: Path) -> Found:
                   for one in slow]  # fmt: skip
         sensors.append(Chip([one.signal for one in slow], values, [one.file for one in slow]))
     if not sensors and not absent:
-        absent.append(Absent(METER, f"/{_FOLDER} has no chip with a sensor"))
+        absent.append(Absent(METER, lacking(root, _FOLDER, "chip with a sensor")))
     return Found(tuple(sensors), tuple(absent))
 
 

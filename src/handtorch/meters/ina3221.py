@@ -1,12 +1,13 @@
 """The rails of a Jetson: INA3221 chips, three channels each, in two generations of drivers.
 
-JetPack 4 and older, `ina3221x`: <bus>-<address>/iio:deviceK with rail_name_N and in_powerN_input
-(mW), N from 0; NVIDIA's Jetson Developer Guide 32.6.1. JetPack 5 and newer, `ina3221`:
-<bus>-<address>/hwmon/hwmonK with inN_label, inN_input (mV) and currN_input (mA), N from 1;
-Documentation/hwmon/ina3221.rst. There in4 to in6 are shunt voltages, in7 and curr4 sums."""
+JetPack 4 and older, `ina3221x`: <bus>-<address>/iio:deviceK (on TX1 iio_device) with rail_name_N
+and in_powerN_input (mW), N from 0; NVIDIA's Jetson Developer Guide 32.6.1. JetPack 5 and newer,
+`ina3221`: <bus>-<address>/hwmon/hwmonK with inN_label, inN_input (mV) and currN_input (mA), N from
+1; Documentation/hwmon/ina3221.rst. There in4 to in6 are shunt voltages, in7 and curr4 sums."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from handtorch.meters.rails import NOT_CONNECTED, Board, board_of
 from handtorch.meters.scaled import (
     ScaledFiles,
     folders,
+    lacking,
     on_machine,
     once,
     open_scaled,
@@ -111,7 +113,7 @@ def chips(root: Path) -> list[Path]:
     old = folders(root / _DRIVERS / "ina3221x", "*-*")
     new = folders(root / _DRIVERS / "ina3221", "*-*")
     return [
-        *(folder for chip in old for folder in folders(chip, "iio:device*")),
+        *(folder for chip in old for folder in folders(chip, "iio[:_]device*")),
         *(folder for chip in new for folder in folders(chip / "hwmon", "hwmon*")),
     ]
 
@@ -120,7 +122,8 @@ def find(root: Path) -> Found:
     """One sensor for each chip; rails know their parent where the board is one we know."""
     there = chips(root)
     if not there:
-        return Found(absent=(Absent(METER, f"/{_DRIVERS} has no chip of ina3221 or ina3221x"),))
+        why = lacking(root, _DRIVERS, "chip of ina3221 or ina3221x")
+        return Found(absent=(Absent(METER, why),))
     channels, absent = _channels(root, there)
     board = board_of([channel.label for channel in channels])
     if channels and board is None:
@@ -141,12 +144,12 @@ def _channels(root: Path, there: list[Path]) -> tuple[list[_Channel], list[Absen
     channels: list[_Channel] = []
     absent: list[Absent] = []
     for folder in there:
-        iio = folder.name.startswith("iio:")
+        iio = folder.name.startswith("iio")
         found = []
         for n in range(3) if iio else range(1, 4):
             label = word(folder / (f"rail_name_{n}" if iio else f"in{n}_label"))
             channel = _Channel(folder, n, label or f"{_chip(folder)}_{n}", iio)
-            if not (channel.power if iio else channel.current).exists():
+            if not os.path.exists(channel.power if iio else channel.current):
                 continue
             if label == NOT_CONNECTED:
                 absent.append(Absent(METER, f"{_chip(folder)} channel {n}: not connected"))

@@ -11,6 +11,7 @@ from pathlib import Path
 from handtorch.meters.scaled import (
     ScaledFiles,
     folders,
+    lacking,
     on_machine,
     once,
     open_scaled,
@@ -43,13 +44,21 @@ def find(root: Path) -> Found:
     groups = [_zones(root, kind) for kind in ("intel-rapl", "intel-rapl-mmio")]
     zones = groups[0] or groups[1]
     if not zones:
-        return Found(absent=(Absent(METER, f"/{_FOLDER} has no intel-rapl zone"),))
+        return Found(absent=(Absent(METER, lacking(root, _FOLDER, "intel-rapl zone")),))
     absent = []
     if groups[0] and groups[1]:
         names = ", ".join(zone.name for zone in groups[1])
         absent.append(Absent(METER, f"intel-rapl-mmio ({names}): the same counters once more"))
+    # A domain that the processor lacks may be listed all the same, and then stands at 0.
+    energies = {zone.id: once(zone.folder / "energy_uj") for zone in zones}
+    moving = [zone for zone in zones if not isinstance(energies[zone.id], str)
+              and energies[zone.id] != 0]  # fmt: skip
     opened = []
     for zone in zones:
+        if energies[zone.id] == 0:
+            where = on_machine(root, zone.folder / "energy_uj")
+            absent.append(Absent(METER, f"{where} ({zone.name}): the counter stands at 0"))
+            continue
         range_uj = once(zone.folder / "max_energy_range_uj")
         if isinstance(range_uj, str) or range_uj <= 0:
             why = range_uj if isinstance(range_uj, str) else f"it is {range_uj:g}"
@@ -58,7 +67,7 @@ def find(root: Path) -> Found:
                        "what it counts across a wrap is lost",
             ))  # fmt: skip
             range_uj = 0.0
-        signal = _signal(zone, zones, range_uj * 1e-6)
+        signal = _signal(zone, zones, moving, range_uj / 1e6)
         opened.append(open_scaled(root, signal, zone.folder / "energy_uj", 1e6, _FIX))
     files, refused = parted(opened)
     sensors = (ScaledFiles(files),) if files else ()
@@ -81,7 +90,8 @@ def _zones(root: Path, kind: str) -> list[_Zone]:
     return list(found.values())
 
 
-def _signal(zone: _Zone, zones: list[_Zone], range_j: float) -> Signal:
+def _signal(zone: _Zone, zones: list[_Zone], moving: list[_Zone], range_j: float) -> Signal:
+    """A parent is one of the zones that can be read."""
     step = range_j / (_COUNTS - 1)
     return Signal(
         METER,
@@ -90,7 +100,7 @@ def _signal(zone: _Zone, zones: list[_Zone], range_j: float) -> Signal:
         _part(zone, zones),
         FAST_NS,
         SPAN_NS,
-        parent=_parent(zone, zones),
+        parent=_parent(zone, zones, moving),
         step=step,
         wraps_at=range_j + step if range_j > 0 else None,
         basis=_basis(zone),
@@ -110,15 +120,15 @@ def _quantity(zone: _Zone, zones: list[_Zone]) -> str:
     return plain(f"{above.name} {name} energy j" if above else f"{name} energy j")
 
 
-def _parent(zone: _Zone, zones: list[_Zone]) -> str:
+def _parent(zone: _Zone, zones: list[_Zone], moving: list[_Zone]) -> str:
     """The platform holds the packages, a package its cores and its graphics.
 
     A package does not hold its memory, although the zone lies inside: Intel's manual (volume 3,
     "Package RAPL domain") has DRAM as a domain of its own."""
     above = _above(zone, zones)
-    if above is not None and zone.name != "dram":
+    if above in moving and zone.name != "dram":
         return _quantity(above, zones)
-    whole = [other for other in zones if other.name == "psys"]
+    whole = [other for other in moving if other.name == "psys"]
     return _quantity(whole[0], zones) if len(whole) == 1 and whole[0] is not zone else ""
 
 

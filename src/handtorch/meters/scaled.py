@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -54,15 +55,26 @@ def once(path: Path) -> Value:
 
 
 def folders(folder: Path, pattern: str = "*") -> list[Path]:
-    """The folders of that name in order, hwmon2 before hwmon10; none where there is no `folder`."""
+    """The folders of that name in order, hwmon2 before hwmon10; none where none can be seen."""
     try:
-        found = [path for path in folder.glob(pattern) if path.is_dir()]
+        found = [path for path in folder.glob(pattern) if os.path.isdir(path)]
     except OSError:
         return []
     return sorted(found, key=lambda path: [
         (int(part), "") if part.isdigit() else (-1, part)
         for part in re.split(r"([0-9]+)", path.name)
     ])  # fmt: skip
+
+
+def lacking(root: Path, folder: Path, what: str) -> str:
+    """Why nothing was found in a folder: it is not there, or hidden from us, or holds none."""
+    try:
+        os.scandir(root / folder).close()
+    except FileNotFoundError:
+        return f"there is no /{folder}"
+    except OSError as error:
+        return f"/{folder}: {said(error)}"
+    return f"/{folder} has no {what}"
 
 
 def on_machine(root: Path, path: Path) -> str:

@@ -237,7 +237,7 @@ class Stream:
 
 def find(root: Path, interval_ms: int = 10) -> Found:
     """A tegrastats of its own, started now, unless the rails can be read from their chips."""
-    binary = next((root / name for name in _BINARIES if (root / name).is_file()), None)
+    binary = next((root / name for name in _BINARIES if os.path.isfile(root / name)), None)
     if binary is None:
         return Found(absent=(Absent(METER, f"there is no /{' and no /'.join(_BINARIES)}"),))
     if ina3221.chips(root):
