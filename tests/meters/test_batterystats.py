@@ -65,16 +65,19 @@ def test_lines_that_are_wrong_are_reported_by_number(tmp_path: Path) -> None:
     log = history(tmp_path, HEAD + (
         "  +5q (2) 081 volt=4000\n"
         "  +5s (2) 181 volt=4000\n"
-        "  +6s (2) 081 volt=4,0 temp=300\n"
+        "  +6s (2) 081 volt=4000\n"
+        "  +7s (2) 081 volt=4,0 temp=300\n"
         "9,h,0,Bl=81\n"
     ))  # fmt: skip
     assert [(line.line, line.why) for line in log.refused] == [
         (2, "not a time: '+5q'"),
         (3, "not a charge in per cent: '181'"),
-        (4, "volt: not a number: '4,0'"),
-        (5, "not a line of the history: '9,h,0,Bl=81'"),
+        (5, "volt: not a number: '4,0'"),
+        (6, "not a line of the history: '9,h,0,Bl=81'"),
     ]
-    assert [(p.line, p.voltage_v, p.temp_c) for p in log.points] == [(4, None, 30.0)]
+    assert [(p.line, p.voltage_v, p.temp_c) for p in log.points] == [
+        (4, 4.0, None), (5, None, 30.0),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

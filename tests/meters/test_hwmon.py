@@ -86,6 +86,19 @@ def test_a_current_and_a_voltage_of_one_label_are_a_power(tmp_path: Path) -> Non
     close(found)
 
 
+def test_a_rail_with_a_power_of_its_own_is_not_multiplied(tmp_path: Path) -> None:
+    files = {"curr1": 2000, "in1": 900, "power1": 1700000}
+    plant(tmp_path, {f"{CHIP}0/name": "ina238"} | {
+        f"{CHIP}0/{name}_{end}": value for name, number in files.items()
+        for end, value in (("input", number), ("label", "VIN"))
+    })  # fmt: skip
+    found = hwmon.find(tmp_path)
+    assert values(found) == {
+        "ina238_vin_power_w": 1.7, "ina238_vin_current_a": 2.0, "ina238_vin_voltage_v": 0.9,
+    }  # fmt: skip
+    close(found)
+
+
 def test_other_families_chips_are_left_to_them(tmp_path: Path) -> None:
     plant(tmp_path, {
         f"{CHIP}0/name": "ina3221", f"{CHIP}0/curr1_input": 5,

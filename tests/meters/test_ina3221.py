@@ -119,6 +119,20 @@ def test_agx_orin_of_jetpack_5(tmp_path: Path) -> None:
     close(found)
 
 
+def test_the_shunt_that_the_driver_names_goes_before_the_table(tmp_path: Path) -> None:
+    plant(tmp_path, hwmon("1-0040", 1, [("VDD_CPU_CV", 20000, 20)], 4000, interval=0))
+    signal = by_name(found := ina3221.find(tmp_path))["vdd_cpu_cv_power_w"]
+    assert signal.step == pytest.approx(0.2)
+    close(found)
+
+
+def test_a_parent_that_is_not_there_is_none(tmp_path: Path) -> None:
+    plant(tmp_path, hwmon("1-0041", 2, [("VDDQ_VDD2_1V8AO", 1800, 167)], interval=0))
+    signal = by_name(found := ina3221.find(tmp_path))["vddq_vdd2_1v8ao_power_w"]
+    assert (signal.part, signal.parent) == ("memory", "")
+    close(found)
+
+
 def test_one_rail_for_cpu_and_gpu(tmp_path: Path) -> None:
     rails = [("VDD_IN", 5000, 900), ("VDD_CPU_GPU_CV", 5000, 100), ("VDD_SOC", 5000, 200)]
     plant(tmp_path, hwmon("7-0040", 6, rails, interval=0))

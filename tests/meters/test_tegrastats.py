@@ -164,6 +164,14 @@ def test_a_live_stream(tmp_path: Path) -> None:
     close(found)
 
 
+def test_words_a_live_line_has_and_we_do_not_know(tmp_path: Path) -> None:
+    body = "while :; do echo 'RAM 1/2MB VDD_IN 5/6 NEW=7'; sleep 0.01; done"
+    found = tegrastats.find(planted(tmp_path, body))
+    assert why(found) == ["/usr/bin/tegrastats: not understood: NEW=7"]
+    assert values(found)["vdd_in_power_w"] == 0.005
+    close(found)
+
+
 def test_the_interval_is_handed_on(tmp_path: Path) -> None:
     body = 'test "$1" = --interval && while :; do echo "RAM 1/2MB VDD_IN $2/$2"; sleep 0.01; done'
     found = tegrastats.find(planted(tmp_path, body), interval_ms=500)

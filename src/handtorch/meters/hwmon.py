@@ -174,10 +174,7 @@ def _chips(root: Path) -> tuple[list[tuple[str, Path]], list[Absent]]:
 
 def _device(folder: Path) -> str:
     """The folder of the device, for a chip that does not give its name."""
-    try:
-        parents = folder.resolve().parents
-    except OSError:
-        return folder.name
+    parents = folder.resolve().parents
     name = parents[1].name if parents[0].name == "hwmon" else parents[0].name
     return folder.name if name in ("class", "") else name
 
