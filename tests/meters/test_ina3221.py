@@ -133,6 +133,16 @@ def test_a_parent_that_is_not_there_is_none(tmp_path: Path) -> None:
     close(found)
 
 
+def test_a_parent_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    rails = [("VDD_IN", 5000, 900), ("VDD_CPU_GPU_CV", 5000, 100)]
+    plant(tmp_path, hwmon("7-0040", 6, rails, interval=0) | {
+        f"{NEW}/7-0040/hwmon/hwmon6/in1_input": "?"
+    })  # fmt: skip
+    names = by_name(found := ina3221.find(tmp_path))
+    assert [(name, s.parent) for name, s in names.items()] == [("vdd_cpu_gpu_cv_power_w", "")]
+    close(found)
+
+
 def test_one_rail_for_cpu_and_gpu(tmp_path: Path) -> None:
     rails = [("VDD_IN", 5000, 900), ("VDD_CPU_GPU_CV", 5000, 100), ("VDD_SOC", 5000, 200)]
     plant(tmp_path, hwmon("7-0040", 6, rails, interval=0))

@@ -130,10 +130,11 @@ def find(root: Path) -> Found:
         names = ", ".join(channel.label for channel in channels)
         why = f"{names}: no board we know has these rails; none is taken for a part of another"
         absent.append(Absent(METER, why))
+    answering = {channel.label for channel in channels if _answers(channel)}
     sensors: list[Sensor] = []
     for folder in there:
         own = [channel for channel in channels if channel.folder == folder]
-        sensor, refused = _open(root, own, channels, board) if own else (None, [])
+        sensor, refused = _open(root, own, answering, board) if own else (None, [])
         absent += refused
         if sensor is not None:
             sensors.append(sensor)
@@ -161,11 +162,17 @@ def _channels(root: Path, there: list[Path]) -> tuple[list[_Channel], list[Absen
             absent.append(Absent(METER, f"{on_machine(root, folder)}: no channel can be read"))
         channels += found
     # A name that two chips have would mean two different rails.
-    count = Counter(channel.label for channel in channels)
+    count = Counter(plain(channel.label) for channel in channels)
     return [
-        replace(c, label=f"{c.label}_{_chip(c.folder)}_{c.number}") if count[c.label] > 1 else c
-        for c in channels
-    ], absent
+        channel if count[plain(channel.label)] == 1
+        else replace(channel, label=f"{channel.label}_{_chip(channel.folder)}_{channel.number}")
+        for channel in channels
+    ], absent  # fmt: skip
+
+
+def _answers(channel: _Channel) -> bool:
+    needed = (channel.power,) if channel.iio else (channel.current, channel.voltage)
+    return not any(isinstance(once(path), str) for path in needed)
 
 
 def _chip(folder: Path) -> str:
@@ -174,10 +181,10 @@ def _chip(folder: Path) -> str:
 
 
 def _open(
-    root: Path, own: list[_Channel], every: list[_Channel], board: Board | None
+    root: Path, own: list[_Channel], answering: set[str], board: Board | None
 ) -> tuple[Sensor | None, list[Absent]]:
     """The sensor of one chip, or none; and what of it cannot be read."""
-    signals = [_signal(channel, every, board) for channel in own]
+    signals = [_signal(channel, answering, board) for channel in own]
     if own[0].iio:
         files, absent = parted(
             open_scaled(root, signal, channel.power, 1e3)
@@ -209,10 +216,10 @@ def _open(
     return (Rails(rails) if rails else None), notes
 
 
-def _signal(channel: _Channel, every: list[_Channel], board: Board | None) -> Signal:
+def _signal(channel: _Channel, answering: set[str], board: Board | None) -> Signal:
+    """A parent is one of the rails that can be read."""
     rail = board.rail(channel.label) if board else None
-    there = {other.label for other in every}
-    parent = rail.parent if rail and rail.parent in there else ""
+    parent = rail.parent if rail and rail.parent in answering else ""
     shunt_uohm = once(channel.folder / f"shunt{channel.number}_resistor")
     shunt_ohm = rail.shunt_ohm if rail else None
     if not isinstance(shunt_uohm, str) and shunt_uohm > 0:

@@ -115,9 +115,11 @@ def _above(zone: _Zone, zones: list[_Zone]) -> _Zone | None:
 def _quantity(zone: _Zone, zones: list[_Zone]) -> str:
     """Its name, behind that of its package; behind its number where two zones have one name."""
     above = _above(zone, zones)
-    same = [other for other in zones if _above(other, zones) is above and other.name == zone.name]
-    name = zone.name if len(same) == 1 else f"{zone.name} {zone.id}"
-    return plain(f"{above.name} {name} energy j" if above else f"{name} energy j")
+    beside = [other for other in zones if _above(other, zones) is above]
+    name = plain(zone.name)
+    if sum(plain(other.name) == name for other in beside) > 1:
+        name = f"{name}_{plain(zone.id)}"
+    return f"{plain(above.name)}_{name}_energy_j" if above else f"{name}_energy_j"
 
 
 def _parent(zone: _Zone, zones: list[_Zone], moving: list[_Zone]) -> str:
