@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters import battery
@@ -168,6 +168,7 @@ LINE = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 NUMBER = st.integers(-10**9, 10**9).map(str)
 
 
+@settings(deadline=None)         # a file system may be slow for a moment
 @given(
     st.dictionaries(st.sampled_from(battery._FILES), LINE | NUMBER),
     st.sampled_from(["Discharging", "Charging", "Unknown"]),

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters.batterystats import History, Point, read_log, seconds
@@ -94,6 +94,7 @@ WORD = st.sampled_from(
 )
 
 
+@settings(deadline=None)         # a file system may be slow for a moment
 @given(st.text() | st.lists(WORD).map(" ".join))
 def test_garbage_is_reported_line_by_line(
     tmp_path_factory: pytest.TempPathFactory, text: str

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters import hwmon
@@ -147,6 +147,7 @@ def test_no_chip(tmp_path: Path) -> None:
 LINE = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
+@settings(deadline=None)         # a file system may be slow for a moment
 @given(st.dictionaries(st.sampled_from([
     "name", "temp1_input", "temp1_label", "in1_input", "in1_label", "curr1_input", "curr1_label",
     "power1_input", "power1_average", "power1_average_interval", "energy1_input",

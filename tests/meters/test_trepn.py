@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters.trepn import Column, Log, read_log
@@ -126,6 +126,7 @@ def test_statistics_that_are_not(tmp_path: Path) -> None:
 CELL = st.sampled_from(["Time  [ms]", "A [uW]", "Battery Status", "1", "x", '"', "9" * 400, "\n"])
 
 
+@settings(deadline=None)         # a file system may be slow for a moment
 @given(st.text() | st.lists(CELL).map(",".join))
 def test_garbage_is_reported_line_by_line(
     tmp_path_factory: pytest.TempPathFactory, text: str
