@@ -22,6 +22,12 @@ ORIN = (
 )
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to start a shell."""
+    monkeypatch.setattr(tegrastats, "_QUIET_S", 60.0)
+
+
 def readings(line: str) -> Readings:
     found = parse_line(line)
     assert isinstance(found, Readings), found
