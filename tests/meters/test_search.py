@@ -36,6 +36,13 @@ EVERYTHING = {
     "sys/class/devfreq/dmc/cur_freq": "2112000000\n", "sys/class/devfreq/dmc/load": "12@2112Hz\n",
     "sys/class/drm/card0/device/gpu_busy_percent": "99\n",
     "proc/42/fdinfo/5": test_fdinfo.PANFROST,
+    "sys/class/powercap/intel-rapl:0/name": "package-0\n",
+    "sys/class/powercap/intel-rapl:0/energy_uj": "240422366267\n",
+    "sys/class/powercap/intel-rapl:0/max_energy_range_uj": "262143328850\n",
+    "sys/class/hwmon/hwmon0/name": "k10temp\n", "sys/class/hwmon/hwmon0/temp1_input": "43850\n",
+    "sys/class/power_supply/BAT0/type": "Battery\n",
+    "sys/class/power_supply/BAT0/status": "Discharging\n",
+    "sys/class/power_supply/BAT0/power_now": "5002000\n",
 }  # fmt: skip
 del EVERYTHING[f"{test_cpufreq.CPU}/cpu0/cpufreq"], EVERYTHING[f"{test_cpufreq.CPU}/cpu1/cpufreq"]
 FILES = sorted(name for name in EVERYTHING if type(EVERYTHING[name]) is str)
@@ -63,9 +70,10 @@ def test_everything_is_found_at_once(tmp_path: Path) -> None:
     sound(found)
     assert {meter for meter, _ in names(found)} == {
         "procfs", "schedstat", "cpufreq", "cpuidle", "thermal", "kgsl", "mali", "nvgpu", "devfreq",
-        "drm", "threads", "fdinfo",
+        "drm", "threads", "fdinfo", "rapl", "hwmon", "battery",
     }  # fmt: skip
-    assert {absent.meter for absent in found.absent} == {"cpufreq", "phonegpu", "threads"}
+    assert {absent.meter for absent in found.absent} == {
+        "cpufreq", "phonegpu", "threads", "ina3221", "tegrastats", "nvml"}
 
 
 @settings(max_examples=25, deadline=None)

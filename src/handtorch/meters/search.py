@@ -6,17 +6,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 from handtorch.meters import (
+    battery,
     cpufreq,
     cpuidle,
     devfreq,
     drm,
     fdinfo,
+    hwmon,
+    ina3221,
     kgsl,
     mali,
     nvgpu,
+    nvml,
     phonegpu,
     procfs,
+    rapl,
     schedstat,
+    tegrastats,
     thermal,
     threads,
 )
@@ -36,6 +42,12 @@ FAMILIES: tuple[Search, ...] = (
     phonegpu.find,
     devfreq.find,
     drm.find,
+    rapl.find,
+    hwmon.find,
+    ina3221.find,
+    tegrastats.find,
+    nvml.find,
+    battery.find,
 )
 # Families of one process.
 OF_A_PROCESS: dict[str, Callable[[Path, int], Found]] = {
