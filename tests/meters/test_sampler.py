@@ -189,7 +189,8 @@ def test_a_sensor_that_hangs_is_left_alone_and_comes_back(tmp_path: Path) -> Non
     thread.join(20)
     os.close(writer)
     assert hung and one.close()
-    rows = list(ring.SLOT.iter_unpack(ring.read(file).slots))
+    got = ring.read(file)
+    rows = list(ring.SLOT.iter_unpack(got.slots))
     of = {name: [r for r in rows if r[3] == at] for name, at in (("first", 5), ("blocks", 7),
                                                                  ("fast", 9))}
     reasons = [r[4] for r in of["blocks"]]
@@ -197,6 +198,9 @@ def test_a_sensor_that_hangs_is_left_alone_and_comes_back(tmp_path: Path) -> Non
     for name in ("first", "fast"):                          # they went on, none read twice
         assert [r[2] for r in of[name]] == list(range(1, len(of[name]) + 1))
         assert len(of[name]) > 10
+    # two sweeps of all three; the third, in which it hung, met no deadline; then each on its own
+    met = got.fields["due_fast"] - got.fields["missed_fast"]
+    assert met <= 2 + (len(of["first"]) - 3) + (len(reasons) - 4)
 
 
 def _until(holds: Callable[[], bool], seconds: float = 10) -> bool:

@@ -339,4 +339,4 @@ def main(told: Mapping[str, Any]) -> None:
                       most_bytes=told["most_bytes"], limit_s=told["limit_s"],
                       silent_s=told["silent_s"])
     sampler.run(Pipe(0, told["parent"]))
-    os._exit(0)                         # a thread that hangs in a sensor must not be waited for
+    os._exit(0)                         # threads may be at work: nothing is taken from under them
