@@ -47,7 +47,7 @@ def test_the_cost_is_that_of_the_switch() -> None:
         now_ns[0] += 3_000_000 if on[0] else 2_000_000
 
     cost, noise, step_ms = sampling.measure(step, switch, pairs=9, clock=lambda: now_ns[0])
-    assert (cost.percent, cost.low, cost.high, cost.pairs) == (50, 50, 50, 9)
+    assert (cost.percent, cost.low, cost.high, cost.pairs) == (50, 50, 50, 10)
     assert (noise.percent, step_ms) == (0, 2)
 
 

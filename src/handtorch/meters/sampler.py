@@ -20,7 +20,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
-from handtorch.meters.ring import ASKED, ORPHANED, TOO_LONG, RingWriter
+from handtorch.meters.ring import ASKED, ORPHANED, RATES, TOO_LONG, RingWriter
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Sensor, Signal, Value
 
 DITHER = 0.3                            # of a period, so that no step keeps time with the sampler
@@ -44,6 +44,7 @@ class Pace:
     def __init__(self, *, shared: bool = False) -> None:
         """In a process that is shared, sleepers are woken at the end; one of its own just ends."""
         self.over, self.stretch = False, 1
+        self.groups: list[Group] = []               # all there ever were, for their counts
         self._ended = threading.Event()
         self.sleep: Callable[[float], object] = self._ended.wait if shared else time.sleep
 
@@ -94,12 +95,26 @@ class Group:
         draw = random.Random(rate)
         self._dither = [draw.uniform(-DITHER, DITHER) for _ in range(_DRAWN)]
         self.due_ns = now_ns
+        self.met, self.missed = 0, 0
+        self.period_ns, self._start_ns, self._at, self._stretched = _PERIODS[rate], now_ns, 0, 1
+        pace.groups.append(self)
         self._rebase(now_ns)
 
-    def advance(self, now_ns: int) -> int:
-        """The next deadline that is not over yet is due; gives the number of those skipped."""
-        if self.pace.stretch != self._stretched:
+    def advance(self, now_ns: int) -> None:
+        """A deadline was met; the next that is not over yet is due, those between were missed."""
+        self.met += 1
+        if self.pace.stretch == self._stretched:
+            at = self._at = self._at + 1
+            due_ns = self._start_ns + int((at + self._dither[at % _DRAWN]) * self.period_ns)
+            if due_ns > now_ns:                     # as a rule
+                self.due_ns = due_ns
+                return
+            self.missed += 1
+        else:
             self._rebase(now_ns)
+        self.missed += self._skip(now_ns)
+
+    def _skip(self, now_ns: int) -> int:
         over, period = 0, self.period_ns
         while True:
             ahead = max(1, (now_ns - self._start_ns) // period - self._at - 1)
@@ -153,12 +168,12 @@ class Course:
         self._ring.add(first, began_ns, now_ns, [reason] * len(sensor.signals))
         return others
 
-    def missed_now(self, now_ns: int) -> tuple[int, int]:
-        """Deadlines that pass while a reading hangs, for the count at the end."""
-        if (now := self._reading) is None:
-            return 0, 0
-        began_ns, group, _, _ = now
-        return group.rate, int((now_ns - began_ns) // group.period_ns)
+    def count_hanging(self, now_ns: int) -> None:
+        """The deadlines that passed while a reading hangs, for the count at the end."""
+        if (now := self._reading) is not None:
+            began_ns, group, _, _ = now
+            over = (now_ns - began_ns) // group.period_ns
+            group.missed += 1 + over if over else 0
 
     def _run(self) -> None:
         clock_ns, pace = time.monotonic_ns, self._pace
@@ -177,7 +192,7 @@ class Course:
                 self._ring.add(first, before_ns, clock_ns(), values)
             self._reading = None
             if self._groups is groups and not pace.over:
-                self._ring.tick(group.rate, group.advance(clock_ns()))
+                group.advance(clock_ns())
             if self._timed:
                 self.cpu_ns = time.thread_time_ns()
 
@@ -186,7 +201,7 @@ def reading(sensor: Sensor) -> Sequence[Value]:
     """One value or reason for each signal, whatever the sensor does."""
     wanted = len(sensor.signals)
     try:
-        values = [v if isinstance(v, str) else float(v) for v in sensor.read()]
+        values = sensor.read()
     except _BUGS as e:
         return [f"the sensor failed: {type(e).__name__}: {e}"] * wanted
     if len(values) != wanted:
@@ -254,7 +269,7 @@ class Sampler:
         while not state and not self._ring.full:
             state = orders.wait(PULSE_S)
             now_ns = time.monotonic_ns()
-            self._ring.put(cpu_ns=self.cpu_ns())
+            self._write_counts()
             if now_ns - self._pulse_ns < 3 * PULSE_S * 1e9:     # else we were stopped ourselves
                 for course in tuple(self._courses):
                     if others := course.hangs(now_ns, self._silent_s):
@@ -273,11 +288,18 @@ class Sampler:
         now_ns = time.monotonic_ns()
         self._ring.add(0, before_ns, now_ns, values)
         for course in self._courses:
-            rate, missed = course.missed_now(now_ns)
-            if missed:
-                self._ring.tick(rate, missed)
-        self._ring.put(cpu_ns=self.cpu_ns())
+            course.count_hanging(now_ns)
+        self._write_counts()
         self._ring.end(state, now_ns)
+
+    def _write_counts(self) -> None:
+        """Now and then, from here: at every deadline it would cost more than the count is worth."""
+        counts = {"cpu_ns": self.cpu_ns()}
+        for rate, name in enumerate(RATES):
+            groups = [g for g in self._pace.groups if g.rate == rate]
+            counts[f"missed_{name}"] = sum(g.missed for g in groups)
+            counts[f"due_{name}"] = sum(g.met for g in groups) + counts[f"missed_{name}"]
+        self._ring.put(**counts)
 
     def close(self) -> bool:
         """For a sampler that shares its process: whether every thread ended and all was closed."""
@@ -339,4 +361,4 @@ def main(told: Mapping[str, Any]) -> None:
                       most_bytes=told["most_bytes"], limit_s=told["limit_s"],
                       silent_s=told["silent_s"])
     sampler.run(Pipe(0, told["parent"]))
-    os._exit(0)                         # a thread that hangs in a sensor must not be waited for
+    os._exit(0)                         # threads may be at work: nothing is taken from under them
