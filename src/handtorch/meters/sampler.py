@@ -356,6 +356,8 @@ def main(told: Mapping[str, Any]) -> None:
     with suppress(OSError):             # only root may; without it, deadlines are missed under load
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
         nice = _NICE
+        # A nice value counts only among the processes of one session, where the kernel groups them.
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     found = search(told["search"], Path(told["root"]), told["pid"])
     sampler = Sampler(Path(told["file"]), found, whole_process=True, nice=nice,
                       most_bytes=told["most_bytes"], limit_s=told["limit_s"],

@@ -84,9 +84,12 @@ class _Maker:
 
 def _rows(group: Group, ops: Operations, found: Attribution, provenance: Provenance
           ) -> Iterator[Energy]:
-    make, steps = _Maker(group, found, provenance), len(group.steps)
-    wall_s, busy_s = group.wall_ns / 1e9, sum(op.seconds for op in found.ops)
-    yield make.row("rail", "", wall_s, found.rail_j, found.reason, instances=steps,
+    """Of the steps that were measured; `instances` of the rail are so many."""
+    make = _Maker(group, found, provenance)
+    read = [(s.end_ns - s.start_ns) / 1e9
+            for s, joules in zip(group.steps, found.steps_j, strict=True) if joules is not None]
+    wall_s, busy_s = math.fsum(read), math.fsum(op.seconds for op in found.ops)
+    yield make.row("rail", "", wall_s, found.rail_j, found.reason, instances=len(read),
                    dynamic_j=None if found.rail_j is None or found.idle_w is None
                    else found.rail_j - found.idle_w * wall_s, no_dynamic=_NEVER_IDLE)
     if found.rail_j is None:
