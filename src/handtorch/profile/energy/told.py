@@ -23,6 +23,7 @@ def told(run: Run, group: Group) -> Iterator[str]:
     yield "\n".join(_rail(rail, rows) for rail in rails)
     known = [r for r in rails if r.total_j is not None]
     if known:
+        yield _three_steps(known, rows)
         rail = max(known, key=lambda r: r.total_j or 0.0)
         own = [e for e in rows if (e.meter, e.quantity) == (rail.meter, rail.quantity)]
         for level, most in _PARTS:
@@ -43,6 +44,18 @@ def _rail(rail: Energy, rows: Sequence[Energy]) -> str:
              f"{joules / seconds:.3g} W on average",
              *(f"{100 * part / joules:.1f} % {name}" for name, part in rest.items() if joules)]
     return f"energy {head}: {', '.join(parts)} ({rail.how})"
+
+
+def _three_steps(rails: Sequence[Energy], rows: Sequence[Energy]) -> str:
+    """The mean power of every rail in three steps, from the middle on."""
+    power = {(e.meter, e.quantity, e.name): e.total_j / max(e.seconds, 1e-12) for e in rows
+             if e.level == "step" and e.total_j is not None}
+    names = list(dict.fromkeys(name for _, _, name in power))
+    shown = names[len(names) // 2:][:3]
+    return table(("mean power in step", *shown), [
+        (f"{r.meter} {r.quantity}", *(f"{power[r.meter, r.quantity, name]:.3g} W"
+                                      if (r.meter, r.quantity, name) in power else ""
+                                      for name in shown)) for r in rails])
 
 
 def _table(level: str, parts: Sequence[Energy], rail: Energy, most: int) -> str:
