@@ -41,8 +41,7 @@ TARGET_PERCENT = 1.0
 UNIT_NS = 20_000_000                            # two readings fall into each, on average
 UNITS = 5                                       # in a block
 OWN_S = 3.0                                     # for what the sampler itself takes
-HERE = Path(__file__).parent
-FIND = "_sampling_sensors:find"
+FIND = "handtorch.meters.search:find_all"
 
 
 def block_ns(step: Callable[[], object], units: int, count: int,
@@ -100,7 +99,7 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for _ in range(3):
         step()                                  # every thread is there before they are looked for
     since = moment()
-    with Sampling(folder, find=args.find, paths=[HERE]) as sampling:
+    with Sampling(folder, find=args.find) as sampling:
         if not sampling.ready(10) or sampling.sampler_pid is None:
             raise HandTorchError("sampling did not start",
                                  why="; ".join(sampling.readings().troubles.lines()))

@@ -87,7 +87,7 @@ def _find_threads(root: Path, home: Path) -> Found:
     paths = [(tid, home / "task" / tid / "schedstat") for tid in threads]
     return gather(METER, [
         Entry(path, (
-            Signal(METER, f"thread{tid}_busy_s", "counter", f"thread{tid}", FAST_NS, tick_ns,
+            Signal(METER, f"thread{tid}_busy_s", "counter", f"thread{tid}", MEDIUM_NS, tick_ns,
                    step=1e-9, where=called(root, path)),
         ), alone(run_seconds))
         for tid, path in paths
