@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from benchmarks import sampling
 from handtorch.profile.audit import Overhead
 
