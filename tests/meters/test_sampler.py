@@ -15,8 +15,8 @@ import pytest
 
 from handtorch.knobs import environment_for_child
 from handtorch.meters import ring, sampler
-from handtorch.meters.sampler import Group, Own, Pace, Pipe, Sampler, reading, search
-from handtorch.meters.signal import FAST_NS, Found, Sensor
+from handtorch.meters.sampler import Group, Own, Pace, Pipe, Sampler, search
+from handtorch.meters.signal import FAST_NS, Found
 from tests.meters import fake_sensors as fake
 
 
@@ -70,16 +70,6 @@ def test_stretched_periods_begin_anew_but_for_once_a_second() -> None:
     assert 2.8 * FAST_NS <= fast.due_ns <= 5.3 * FAST_NS
     slow.advance(1000)
     assert slow.period_ns == 100 * FAST_NS
-
-
-@pytest.mark.parametrize(("sensor", "said"), [
-    (fake.Raises("x"), ["the sensor failed: ValueError: no number in 'x'"] * 2),
-    (fake.Forgets("x"), ["the sensor failed: 1 values for 2 signals"] * 2),
-    (fake.Fake("x"), [1.0, 2.0]),
-])
-def test_a_reading_has_a_value_or_a_reason_for_each_signal(sensor: Sensor, said: list[object]
-                                                           ) -> None:
-    assert list(reading(sensor)) == said
 
 
 def test_the_other_clocks_are_told() -> None:

@@ -13,6 +13,7 @@ import select
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -27,12 +28,14 @@ from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Sensor, 
 DITHER = 0.3                            # of a period, so that no step keeps time with the sampler
 BUDGET = 0.02                           # of one core
 BUDGET_NS = SLOW_NS                     # over which it is looked at
+FLUSH_NS = 80_000_000                   # a sampler that is killed takes with it what it read since
 MOST_STRETCH = 64
-PULSE_S = 0.25
+PULSE_S = 0.5
 OWN = "sampler"                         # the meter of what a sampler says of itself
 _NICE = -5
 _PERIODS = (FAST_NS, MEDIUM_NS, SLOW_NS)
 _DRAWN = 1021                           # beforehand: drawing costs more than all else of a wake-up
+_NEVER_NS = 1 << 62
 _BY_DUE = attrgetter("due_ns")
 # A sensor does not raise for what a machine may do. If it does, that is our bug in one family, and
 # no reason to lose all others: it becomes the reason of the readings that are missing.
@@ -146,6 +149,7 @@ class Course:
         self._ring, self._groups, self._pace, self._timed = ring, tuple(groups), pace, timed
         self._reading: tuple[int, Group, Sensor, int] | None = None
         self._told: tuple[int, Group, Sensor, int] | None = None
+        self._kept: deque[tuple[Sensor, int, int, int, Sequence[Value]]] = deque()
         self.cpu_ns = 0
         self.thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -165,6 +169,7 @@ class Course:
             if self._reading is not now:
                 self._groups = groups           # it came back in this very moment
                 return []
+        self.write()
         reason = f"no answer within {silent_s:g} s"
         self._ring.add(first, began_ns, now_ns, [reason] * len(sensor.signals))
         return others
@@ -177,37 +182,53 @@ class Course:
             group.missed += 1 + over if over else 0
 
     def _run(self) -> None:
-        clock_ns, pace = time.monotonic_ns, self._pace
+        """At a wake-up caches are cold, and every function and object that is touched costs a
+        microsecond. So a reading is only kept, and written with others (`FLUSH_NS`)."""
+        clock_ns, pace, keep = time.monotonic_ns, self._pace, self._kept.append
+        sleep, written_ns = pace.sleep, clock_ns()
         while not pace.over:
             groups = self._groups
             group = min(groups, key=_BY_DUE)
-            wait_ns = group.due_ns - clock_ns()
-            if wait_ns > 0:
-                pace.sleep(wait_ns / 1e9)
-            for sensor, first in group.sensors:
-                before_ns = clock_ns()
-                self._reading = (before_ns, group, sensor, first)
+            others_ns = min((g.due_ns for g in groups if g is not group), default=_NEVER_NS)
+            while group.due_ns <= others_ns:        # as a rule many times: others are due rarely
+                wait_ns = group.due_ns - clock_ns()
+                if wait_ns > 0:
+                    sleep(wait_ns / 1e9)
+                for sensor, first in group.sensors:
+                    before_ns = clock_ns()
+                    self._reading = (before_ns, group, sensor, first)
+                    if self._groups is not groups or pace.over:
+                        break
+                    try:
+                        values = sensor.read()
+                    except _BUGS as e:
+                        why = f"the sensor failed: {type(e).__name__}: {e}"
+                        values = [why] * len(sensor.signals)
+                    after_ns = clock_ns()
+                    keep((sensor, first, before_ns, after_ns, values))
+                self._reading = None
                 if self._groups is not groups or pace.over:
                     break
-                values = reading(sensor)
-                self._ring.add(first, before_ns, clock_ns(), values)
-            self._reading = None
-            if self._groups is groups and not pace.over:
-                group.advance(clock_ns())
-            if self._timed:
-                self.cpu_ns = time.thread_time_ns()
+                group.advance(after_ns)
+                if group.rate or after_ns - written_ns > FLUSH_NS:
+                    written_ns = after_ns
+                    self.write()
+                if self._timed:
+                    self.cpu_ns = time.thread_time_ns()
+        self.write()
 
-
-def reading(sensor: Sensor) -> Sequence[Value]:
-    """One value or reason for each signal, whatever the sensor does."""
-    wanted = len(sensor.signals)
-    try:
-        values = sensor.read()
-    except _BUGS as e:
-        return [f"the sensor failed: {type(e).__name__}: {e}"] * wanted
-    if len(values) != wanted:
-        return [f"the sensor failed: {len(values)} values for {wanted} signals"] * wanted
-    return values
+    def write(self) -> None:
+        """What was read is in the file. Called by the thread itself, while it hangs, or at the end.
+        """
+        while True:
+            try:
+                sensor, first, before_ns, after_ns, values = self._kept.popleft()
+            except IndexError:                  # empty, perhaps because both do it at the end
+                return
+            wanted = len(sensor.signals)
+            if len(values) != wanted:
+                values = [f"the sensor failed: {len(values)} values for {wanted} signals"] * wanted
+            self._ring.add(first, before_ns, after_ns, values)
 
 
 class Orders(Protocol):
@@ -287,9 +308,10 @@ class Sampler:
         before_ns = time.monotonic_ns()
         values = self._own.read()
         now_ns = time.monotonic_ns()
-        self._ring.add(0, before_ns, now_ns, values)
         for course in self._courses:
+            course.write()
             course.count_hanging(now_ns)
+        self._ring.add(0, before_ns, now_ns, values)
         self._write_counts()
         self._ring.end(state, now_ns)
 
