@@ -11,7 +11,7 @@ from handtorch.profile.energy.fit import Fit, Sums, best, fit, shares_of, sums, 
 from handtorch.profile.energy.goal import Energies, energies
 from handtorch.profile.energy.join import Pieces
 from handtorch.profile.energy.model import Floats, Ints
-from handtorch.profile.energy.noise import Noise, blocks_of, column, noise_of
+from handtorch.profile.energy.noise import Noise, blocks_of, column, faded, noise_of
 from handtorch.profile.energy.sense import Rows, touch
 
 _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and the noise
@@ -48,6 +48,8 @@ class _Case:
     blur: float
 
     def x(self, rows: Rows, lag: float) -> Floats:
+        if rows.kind == "lowpass":
+            return faded(self.pieces, rows, np.full(len(rows), lag), self.columns, self.count)
         found = touch(self.pieces, rows, np.full(len(rows), lag), self.blur)
         return column(self.pieces, found, len(rows), self.columns, self.count)
 
