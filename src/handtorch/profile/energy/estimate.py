@@ -18,7 +18,8 @@ _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and t
 _LOOSE = 3.0                    # idle is not like an operation: it is held less
 _EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
 _FREE = 0.3
-_EXACT = 1e-6
+_MODEL = 5e-4                   # no better than that is power the same all through an instance
+_EXACT = 1e-5
 _START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
@@ -190,8 +191,9 @@ def _whole(tried: _Tried, rows: Rows, half: float) -> Estimate:
     powers = np.array([kept[float(lag)].power for lag in shifts.lag])
     apart = (powers - shifts.weight @ powers) * np.sqrt(shifts.weight)[:, None]
     spread = apart.T @ apart
+    model = np.diag((_MODEL * joules.mean) ** 2)
     return Estimate(found.power, found.covariance + spread,
-                    Energies(joules.mean, joules.covariance + goal @ spread @ goal.T),
+                    Energies(joules.mean, joules.covariance + goal @ spread @ goal.T + model),
                     shifts, rows.value - x @ found.power, found.freedom, case.columns, rows)
 
 

@@ -154,7 +154,7 @@ def shares_of(noise: Noise, x: Floats, y: Floats, loose: Floats, start: Floats) 
 
     log = np.log10(np.maximum(start, least))
     top = score(log)
-    for move in (1.0, 0.4, 0.15):
+    for move in (3.0, 1.0, 0.4, 0.15):
         for _ in range(4):
             before = top
             for i in there:
