@@ -19,7 +19,8 @@ _LOOSE = 3.0                    # idle is not like an operation: it is held less
 _EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
 _FREE = 0.3
 _MODEL = 5e-4                   # no better than that is power the same all through an instance
-_EXACT = 1e-5
+_SLIGHT = 0.1e-3                # seconds over the whole run: too little to tell from a lag
+_EXACT = 1e-3
 _START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
@@ -115,11 +116,7 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     half = float(np.median(rows.half))
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
 
-    sharp = _Case(pieces, columns, count, loose, 0.0)
-    first = lags.coarse(lambda lag: _plain(sharp, _trial(rows), lag)[0], half, period)
-    drift = lags.drift(
-        lambda fast: _plain(sharp, _trial(rows.stretched(fast)), first.top)[0],
-        float(rows.at[-1] - rows.at[0]))
+    drift = _drift(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     rows = rows.stretched(drift) if drift else rows
     some = _trial(rows)
 
@@ -148,6 +145,25 @@ class _Tried:
     shifts: lags.Shifts
     power: Floats
     shares: Floats
+
+
+def _drift(case: _Case, rows: Rows, half: float, period: float) -> float:
+    """By how much the readings' clock is fast: 0 unless no lag alone explains them as well."""
+    def best(some: Rows) -> lags.Shifts:
+        def score(lag: float) -> float:
+            return _plain(case, some, lag)[0]
+        points = 41 if rows.kind == "instant" else 13
+        first = lags.coarse(score, half, period)
+        return lags.fine(lags.weighed(first.likely(points), score, half), score, half, points)
+
+    alone = best(_trial(rows))
+    drift = lags.drift(lambda fast: _plain(case, _trial(rows.stretched(fast)), alone.top)[0],
+                       float(rows.at[-1] - rows.at[0]))
+    if abs(drift) * (rows.at[-1] - rows.at[0]) < _SLIGHT:
+        return 0.0
+    if best(_trial(rows.stretched(drift))).score > alone.score + lags.SURE:
+        return drift
+    return 0.0
 
 
 def _late(case: _Case, rows: Rows, noise: Noise, shares: Floats, first: lags.Shifts, half: float
