@@ -11,14 +11,16 @@ from handtorch.profile.energy.fit import Fit, Sums, best, fit, shares_of, sums, 
 from handtorch.profile.energy.goal import Energies, energies
 from handtorch.profile.energy.join import Pieces
 from handtorch.profile.energy.model import Floats, Ints
-from handtorch.profile.energy.noise import Noise, blocks_of, column, noise_of
+from handtorch.profile.energy.noise import Noise, blocks_of, column, faded, noise_of
 from handtorch.profile.energy.sense import Rows, touch
 
 _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and the noise
 _LOOSE = 3.0                    # idle is not like an operation: it is held less
 _EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
 _FREE = 0.3
-_EXACT = 1e-6
+_MODEL = 5e-4                   # no better than that is power the same all through an instance
+_SLIGHT = 0.1e-3                # seconds over the whole run: too little to tell from a lag
+_EXACT = 1e-3
 _START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
@@ -48,6 +50,8 @@ class _Case:
     blur: float
 
     def x(self, rows: Rows, lag: float) -> Floats:
+        if rows.kind == "lowpass":
+            return faded(self.pieces, rows, np.full(len(rows), lag), self.columns, self.count)
         found = touch(self.pieces, rows, np.full(len(rows), lag), self.blur)
         return column(self.pieces, found, len(rows), self.columns, self.count)
 
@@ -112,11 +116,7 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     half = float(np.median(rows.half))
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
 
-    sharp = _Case(pieces, columns, count, loose, 0.0)
-    first = lags.coarse(lambda lag: _plain(sharp, _trial(rows), lag)[0], half, period)
-    drift = lags.drift(
-        lambda fast: _plain(sharp, _trial(rows.stretched(fast)), first.top)[0],
-        float(rows.at[-1] - rows.at[0]))
+    drift = _drift(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     rows = rows.stretched(drift) if drift else rows
     some = _trial(rows)
 
@@ -145,6 +145,25 @@ class _Tried:
     shifts: lags.Shifts
     power: Floats
     shares: Floats
+
+
+def _drift(case: _Case, rows: Rows, half: float, period: float) -> float:
+    """By how much the readings' clock is fast: 0 unless no lag alone explains them as well."""
+    def best(some: Rows) -> lags.Shifts:
+        def score(lag: float) -> float:
+            return _plain(case, some, lag)[0]
+        points = 41 if rows.kind == "instant" else 13
+        first = lags.coarse(score, half, period)
+        return lags.fine(lags.weighed(first.likely(points), score, half), score, half, points)
+
+    alone = best(_trial(rows))
+    drift = lags.drift(lambda fast: _plain(case, _trial(rows.stretched(fast)), alone.top)[0],
+                       float(rows.at[-1] - rows.at[0]))
+    if abs(drift) * (rows.at[-1] - rows.at[0]) < _SLIGHT:
+        return 0.0
+    if best(_trial(rows.stretched(drift))).score > alone.score + lags.SURE:
+        return drift
+    return 0.0
 
 
 def _late(case: _Case, rows: Rows, noise: Noise, shares: Floats, first: lags.Shifts, half: float
@@ -188,8 +207,9 @@ def _whole(tried: _Tried, rows: Rows, half: float) -> Estimate:
     powers = np.array([kept[float(lag)].power for lag in shifts.lag])
     apart = (powers - shifts.weight @ powers) * np.sqrt(shifts.weight)[:, None]
     spread = apart.T @ apart
+    model = np.diag((_MODEL * joules.mean) ** 2)
     return Estimate(found.power, found.covariance + spread,
-                    Energies(joules.mean, joules.covariance + goal @ spread @ goal.T),
+                    Energies(joules.mean, joules.covariance + goal @ spread @ goal.T + model),
                     shifts, rows.value - x @ found.power, found.freedom, case.columns, rows)
 
 

@@ -15,7 +15,7 @@ from handtorch.profile.energy.model import Floats
 _USUAL = 0.5e-3                 # beyond what its time's error explains, a lag is rarely longer
 _COARSE = 0.25e-3
 _FINEST = 2e-6
-_SURE = 8.0                     # in log likelihood, before a clock is said to drift
+SURE = 8.0                     # in log likelihood, before a clock is said to drift
 Score = Callable[[float], float]
 
 
@@ -71,7 +71,7 @@ def drift(score: Score, seconds: float) -> float:
     most = min(50e-6 * seconds, 4e-3)
     if most < _COARSE:
         return 0.0
-    best, top = 0.0, score(0.0) + _SURE
+    best, top = 0.0, score(0.0) + SURE
     reach, step = most, _COARSE
     while step > _FINEST:
         for shift in best + np.arange(-round(reach / step), round(reach / step) + 1) * step:
