@@ -57,7 +57,7 @@ def test_an_honest_oracle_passes_on_every_kind() -> None:
 
 
 def test_an_oracle_that_refuses_what_is_uncertain_passes() -> None:
-    careful = oracle(refuse=lambda total, sigma: 1.96 * sigma > total / 5)
+    careful = oracle(refuse=lambda total, sigma: 1.96 * sigma > total / 10)
     judged = [judge(s, careful) for s in SCENARIOS]
     assert broken(judged) == [] and all((~j.given).sum() > 20 for j in judged)
 
