@@ -35,14 +35,15 @@ def answer(run: Run, series: Series, total: Floats, sigma: Floats, *, wide: floa
                        tuple(run.steps_j.tolist()), ops)
 
 
-def oracle(bias: float = 0.0, scale: float = 1.0, **other: object) -> Estimator:
-    """Knows the truth, errs by what 400 readings allow and less or more for others, and says so;
-    or is biased, or says `scale` times what is right."""
+def oracle(bias: float = 0.0, scale: float = 1.0, noise: float = 1.0, **other: object
+           ) -> Estimator:
+    """Knows the truth, errs by 1 % where there are 400 readings and less or more elsewhere, and
+    says so; or errs `noise` times as much, or is biased, or says `scale` times what is right."""
     def estimate(run: Run, series: Series) -> Attribution:
         rng = np.random.default_rng(zlib.crc32(series.time_ns.tobytes()))
         spans = run.spans
         seconds = np.bincount(spans.op, spans.end_ns - spans.start_ns) / 1e9
-        sigma = run.ops_j * 0.2 / np.sqrt(seconds * 100)       # 1 % of 400 readings
+        sigma = run.ops_j * noise * 0.2 / np.sqrt(seconds * 100)
         total = run.ops_j * (1 + bias) + rng.normal(0, 1, len(sigma)) * sigma
         return answer(run, series, total, sigma * scale, **other)  # type: ignore[arg-type]
     return estimate
@@ -68,7 +69,7 @@ def test_an_oracle_that_refuses_what_is_uncertain_passes() -> None:
     (oracle(scale=0.5), ("instant: 6", "intervals contain the truth")),
     (oracle(scale=0.8), ("instant: 8", "intervals contain the truth")),
     (oracle(scale=2.0), ("instant: 100.0%", "intervals contain the truth")),
-    (oracle(scale=0.1), ("that claim 5% from few readings are wrong",)),
+    (oracle(scale=0.1), ("that claim 5% unasked are wrong",)),
     (oracle(refuse=lambda total, sigma: total > 0), ("with 400 readings are refused",)),
     (oracle(leak=1e-6), ("rail is not ops + idle + unattributed, by",)),
 ], ids=["biased", "a little biased", "twice too sure", "a little too sure", "never sure",
@@ -77,6 +78,13 @@ def test_a_bad_estimator_fails_for_its_reason(estimator: Estimator, said: tuple[
     lines = broken([judge(SCENARIOS[0], estimator)])
     for part in said:
         assert any(part in text for text in lines), lines
+
+
+def test_joules_without_an_interval_are_seen() -> None:
+    def bare(run: Run, series: Series) -> Attribution:
+        got = oracle()(run, series)
+        return replace(got, ops=(replace(got.ops[0], low_j=None, high_j=None), *got.ops[1:]))
+    assert "instant, 200 steps: 25 have no interval" in broken([judge(SCENARIOS[0], bare)])
 
 
 def test_a_wrong_rail_is_seen() -> None:
@@ -120,10 +128,13 @@ def test_a_scenario_that_is_not_asked_breaks_nothing() -> None:
     assert broken([bad]) == []
 
 
-def test_what_runs_at_once_may_be_refused_but_not_be_wrong() -> None:
-    two = replace(SCENARIOS[0], may_refuse=True)
-    assert broken([judge(two, oracle(refuse=lambda total, sigma: total > np.median(total)))]) == []
-    assert broken([judge(two, oracle(bias=0.08))]) != []
+def test_on_a_hard_machine_it_may_refuse_or_be_unsure_but_not_be_sure_and_wrong() -> None:
+    hard = replace(SCENARIOS[0], hard=True)
+    assert broken([judge(hard, oracle(refuse=lambda total, sigma: total > np.median(total)))]) == []
+    assert broken([judge(hard, oracle(noise=5.0))]) == []
+    assert broken([judge(SCENARIOS[0], oracle(noise=5.0))]) != []
+    lines = broken([judge(hard, oracle(bias=0.08))])
+    assert any("that claim 5% unasked are wrong" in text for text in lines), lines
 
 
 def test_a_row_says_what_was_found() -> None:
