@@ -166,7 +166,7 @@ def broken(judged: Sequence[Judged]) -> list[str]:
     return lines
 
 
-HEAD = (f"{'scenario':32} {'ops':>5} {'given':>5} {'covered':>14} {'median':>7} "
+HEAD = (f"{'scenario':40} {'ops':>5} {'given':>5} {'covered':>14} {'median':>7} "
         f"{'>=400':>6} {'refused':>7} {'worst':>6} {'sure,wrong':>11} {'rail':>6} {'s':>6}")
 
 
@@ -178,7 +178,7 @@ def line(judged: Judged) -> str:
     off = np.abs(judged.error)
     both = many & given
     sure = judged.claims
-    return (f"{judged.scenario.name:32} {len(given):5} {given.sum():5} "
+    return (f"{judged.scenario.name:40} {len(given):5} {given.sum():5} "
             f"{100 * share:6.1f} +- {100 * min(se, 1):4.1f} "
             f"{100 * np.median(off[given]) if given.any() else math.nan:6.2f}% "
             f"{many.sum():6} {(many & ~given).sum():7} "

@@ -61,9 +61,9 @@ TABLE: tuple[Scenario, ...] = (
     *_by_steps("window, held, read in 100 ms", replace(HELD, every_ms=100, dither_ms=25), _LONG,
                (1000,), hard=True),
 )
-# For every day: one of each kind, and the lag and the lanes.
-QUICK: tuple[Scenario, ...] = tuple(
-    replace(s, seeds=6) for s in TABLE if s.name in (
-        "instant, 77 mW, 200 steps", "instant, 2.3 ms late, 200 steps",
-        "instant, two lanes, 200 steps", "counter, 15 uJ, 1 ms, 200 steps",
-        "low-pass, 20 ms, 200 steps", "window, gliding, 200 steps"))
+# For every day: each kind, a late rail, two lanes. So few operations (120 of a kind) hold the share
+# of good intervals to 95 % within 7; the whole table holds it to 3.
+QUICK: tuple[Scenario, ...] = tuple(replace(s, seeds=seeds) for s in TABLE for name, seeds in (
+    ("instant, 77 mW, 200 steps", 3), ("instant, 2.3 ms late, 200 steps", 2),
+    ("instant, two lanes, 200 steps", 1), ("counter, 15 uJ, 1 ms, 200 steps", 3),
+    ("low-pass, 20 ms, 200 steps", 3), ("window, gliding, 200 steps", 3)) if s.name == name)

@@ -140,7 +140,7 @@ def test_on_a_hard_machine_it_may_refuse_or_be_unsure_but_not_be_sure_and_wrong(
 def test_a_row_says_what_was_found() -> None:
     judged = judge(replace(SCENARIOS[0], seeds=2), oracle())
     words = line(judged).split()
-    assert words[3] == str(len(judged.error)) and len(line(judged)) == len(HEAD)
+    assert words[3] == str(len(judged.error)) == "80" and len(line(judged)) == len(HEAD)
     assert f"{100 * judged.covered.mean():.1f}" in words
 
 
@@ -149,6 +149,7 @@ def test_the_table_asks_for_every_kind_of_meter_and_trouble() -> None:
     for table in (asked, QUICK):
         assert {s.meter.kind for s in table} == {"instant", "counter", "lowpass", "window"}
         assert {s.work.lanes for s in table} == {1, 2}
+    assert len(QUICK) == 6
     assert {s.work.steps for s in asked} == {20, 200, 1000}
     assert len({s.name for s in TABLE}) == len(TABLE)
     for trouble in ("noise_w", "least", "lag_ms", "drift_ppm", "missed", "late", "wraps_j",
