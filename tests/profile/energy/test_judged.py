@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from handtorch.profile.energy.model import Attribution, Floats, OpEnergy, Series
-from tests.profile.energy.judged import HEAD, Estimator, Scenario, broken, judge, line
+from tests.profile.energy.judged import HEAD, Estimator, Scenario, broken, coverage, judge, line
 from tests.profile.energy.scenarios import HELD, LOWPASS, QUICK, RAPL, TABLE, TX2
 from tests.profile.energy.simulated import Meter, Run, Work
 
@@ -121,6 +122,18 @@ def test_the_naive_trapezoid_fails_even_without_noise_and_skew() -> None:
         lines = broken([judged])
         assert any("with 400 readings are off" in text for text in lines), lines
         assert any("intervals contain the truth" in text for text in lines), lines
+
+
+def test_an_estimator_that_is_right_in_some_runs_only_is_not_forgiven() -> None:
+    """Nine runs of ten are perfect and the tenth all wrong: as a share that is 90 %."""
+    runs = itertools.count()
+    def sometimes(run: Run, series: Series) -> Attribution:
+        wrong = next(runs) % 10 == 0
+        return answer(run, series, run.ops_j * (1.04 if wrong else 1), run.ops_j * 0.01)
+    judged = judge(replace(SCENARIOS[0], seeds=20), sometimes)
+    share, se, n = coverage([judged])
+    assert (share, n) == (0.9, 800) and se == pytest.approx((0.9 * 0.1 / 20) ** 0.5)
+    assert any(text.startswith("instant: ") for text in broken([judged]))
 
 
 def test_a_scenario_that_is_not_asked_breaks_nothing() -> None:
