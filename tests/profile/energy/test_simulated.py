@@ -102,6 +102,7 @@ def test_power_varies_with_instances_and_temperature_as_told() -> None:
     warm = simulate(replace(work, warming=0.1, warming_s=5), 2)
     assert warm.watts[0] == pytest.approx(2 * (1 + 0.1 * (1 - np.exp(-0.5 / 5))), rel=1e-3)
     assert warm.watts[-1] == pytest.approx(2.2, rel=1e-2)
+    assert warm.dynamic_j / run.dynamic_j == pytest.approx(1.1, rel=0.03)       # all but 5 s
 
 
 def test_shape_moves_power_inside_an_operation_and_keeps_its_sum() -> None:
@@ -207,9 +208,19 @@ def test_reads_block_come_late_and_are_missed_as_told() -> None:
     assert off.std() == pytest.approx(3 ** -0.5, rel=0.05)     # any moment of a read alike
     assert np.all(np.diff(series.time_ns) >= 3.2 * MS)         # never two reads at once
     assert np.isnan(series.value).mean() == pytest.approx(0.1, abs=0.02)
+    assert not np.any(got.fresh & np.isnan(series.value))
     deadlines = (run.edge_ns[-1] - run.edge_ns[0] - LEAD_NS / 2) / (5 * MS)
     assert len(series.value) == pytest.approx(0.9 * deadlines, rel=0.02)
     assert np.diff(series.time_ns).max() > 20 * MS
+
+
+def test_deadlines_are_dithered_to_both_sides() -> None:
+    run = simulate(Work(steps=40), 1)
+    got = measure(run, replace(PERFECT, dither_ms=2.5), 1)
+    off = (got.taken_ns - run.edge_ns[0] - LEAD_NS / 2 + 5 * MS) % (10 * MS) - 5 * MS
+    assert np.all(np.abs(off) <= 2.5 * MS)
+    assert off.std() == pytest.approx(2.5 * MS * 3 ** -0.5, rel=0.1)
+    assert abs(off.mean()) < 0.2 * MS
 
 
 def test_pooled_counts_new_values_taken_while_an_operation_ran() -> None:
