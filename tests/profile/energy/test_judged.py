@@ -136,6 +136,13 @@ def test_an_estimator_that_is_right_in_some_runs_only_is_not_forgiven() -> None:
     assert any(text.startswith("instant: ") for text in broken([judged]))
 
 
+def test_a_bad_scenario_does_not_hide_among_good_ones_of_its_kind() -> None:
+    good = judge(SCENARIOS[0], oracle())
+    bad = judge(replace(SCENARIOS[0], name="bad"), oracle(scale=0.75))
+    (text,) = broken([good, good, good, good, bad])
+    assert text.startswith("bad: 8") and text.endswith("of 1000 intervals contain the truth")
+
+
 def test_a_scenario_that_is_not_asked_breaks_nothing() -> None:
     bad = judge(replace(SCENARIOS[0], asked=False), oracle(bias=1))
     assert broken([bad]) == []
