@@ -7,7 +7,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from handtorch.meters.reading import Entry, called, count, gather, looked, nothing, there
+from handtorch.meters.file import called, there
+from handtorch.meters.parse import count
+from handtorch.meters.reading import Entry, gather, looked, nothing
 from handtorch.meters.signal import SLOW_NS, Found, Signal, Value
 
 METER = "schedstat"
