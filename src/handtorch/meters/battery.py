@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from handtorch.meters.file import KeptFile, called, hint, said, there, within
+from handtorch.meters.file import KeptFile, called, hint, said, within
 from handtorch.meters.parse import number, plain
 from handtorch.meters.reading import lacking, taken, unread
 from handtorch.meters.signal import SLOW_NS, Absent, Basis, Found, Kind, Signal, Value
@@ -210,19 +210,18 @@ def _is_battery(folder: Path) -> bool:
 def _opened(
     root: Path, folder: Path, names: tuple[str, ...]
 ) -> tuple[dict[str, KeptFile], list[Absent]]:
-    """The files that are there; one that is there and closed to us is absent, with why."""
+    """The files that are there; one that is there and cannot be opened is absent, with why."""
     files: dict[str, KeptFile] = {}
     absent: list[Absent] = []
     for name in names:
-        if not there(folder / name):
-            continue
         file = KeptFile(folder / name)
         try:
             file.text()
-        except PermissionError as error:
-            absent += unread(METER, root, file.path, error).absent
+        except FileNotFoundError:
             continue
-        except OSError:
-            pass                        # a gauge may be busy now: what it says is in each reading
+        except OSError as error:
+            if error.filename is not None:      # of opening; a gauge that is busy may answer later
+                absent += unread(METER, root, file.path, error).absent
+                continue
         files[name] = file
     return files, absent
