@@ -3,10 +3,12 @@
     python benchmarks/sampling.py [--model NAME] [--device NAME] [--batch N] [--pairs N] [--json]
 
 One sampler runs all the time and is stopped (SIGSTOP) and let go on (SIGCONT), so that its start is
-not part of it. Blocks of steps come in pairs, one with and one without it, in an order drawn for
-each pair; shown is the median of the pairs' ratios, and a 95 % interval for it. The step waits for
-every loss. A second row is a pair of blocks that were both without it: what the machine's noise
-alone gives."""
+not part of it. What is timed are units of some steps, at least 20 ms long: short enough that one
+which another program disturbed does no harm to a median, and too long to miss a reading. They come
+in blocks with and without sampling, in an order drawn each time; shown is the median of the ratios
+of units that stand at the same place in their blocks, and a 95 % interval for it (as if units were
+independent). The step waits for every loss. A second row compares units that were both without
+sampling: what the machine's noise alone gives."""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import ceil
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -35,37 +38,38 @@ from handtorch.runtime.opencl.discover import choose
 from handtorch.zoo.registry import MODELS
 
 TARGET_PERCENT = 1.0
-BLOCK_S = 0.1
+UNIT_NS = 20_000_000                            # two readings fall into each, on average
+UNITS = 5                                       # in a block
 OWN_S = 3.0                                     # for what the sampler itself takes
-HERE = Path(__file__).parent
-FIND = "_sampling_sensors:find"
+FIND = "handtorch.meters.search:find_all"
 
 
-def block_ns(step: Callable[[], object], count: int, clock: Clock = time.monotonic_ns) -> int:
-    """So many steps, after a few that are not timed."""
-    for _ in range(max(1, count // 10)):
-        step()
-    start_ns = clock()
-    for _ in range(count):
-        step()
-    return clock() - start_ns
+def block_ns(step: Callable[[], object], units: int, count: int,
+             clock: Clock = time.monotonic_ns) -> list[int]:
+    """The time of each of so many units of `count` steps, after one that is not timed."""
+    spent = []
+    for _ in range(1 + units):
+        start_ns = clock()
+        for _ in range(count):
+            step()
+        spent.append(clock() - start_ns)
+    return spent[1:]
 
 
 def measure(step: Callable[[], object], switch: Callable[[bool], None], pairs: int,
             clock: Clock = time.monotonic_ns) -> tuple[Overhead, Overhead, float]:
     """Its cost; the same of nothing; and the ms of a step without it."""
     switch(False)
-    step()
-    count = max(2, ceil(BLOCK_S / (block_ns(step, 5, clock) / 5e9)))
+    count = max(1, ceil(UNIT_NS / min(block_ns(step, 5, 1, clock))))
     draw = random.Random(0)
     spent: dict[str, list[int]] = {"on": [], "off": [], "off again": []}
-    for _ in range(pairs):
+    for _ in range(ceil(pairs / UNITS)):
         for kind in draw.sample(list(spent), len(spent)):
             switch(kind == "on")
-            spent[kind].append(block_ns(step, count, clock))
-    off = spent["off"]
-    middle_ms = sorted(off)[len(off) // 2] / count / 1e6
-    return compared(spent["on"], off), compared(spent["off again"], off), middle_ms
+            spent[kind] += block_ns(step, UNITS, count, clock)
+    middle_ms = median(spent["off"]) / count / 1e6
+    return (compared(spent["on"], spent["off"]), compared(spent["off again"], spent["off"]),
+            middle_ms)
 
 
 def made_step(model: str, batch: int, device: str) -> Callable[[], object]:
@@ -95,7 +99,7 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for _ in range(3):
         step()                                  # every thread is there before they are looked for
     since = moment()
-    with Sampling(folder, find=args.find, paths=[HERE]) as sampling:
+    with Sampling(folder, find=args.find) as sampling:
         if not sampling.ready(10) or sampling.sampler_pid is None:
             raise HandTorchError("sampling did not start",
                                  why="; ".join(sampling.readings().troubles.lines()))
@@ -103,10 +107,10 @@ def run(args: argparse.Namespace, folder: Path) -> dict[str, Any]:
         cost, noise, step_ms = measure(
             step, lambda on: os.kill(pid, signal.SIGCONT if on else signal.SIGSTOP), args.pairs)
         os.kill(pid, signal.SIGCONT)
-        block_ns(step, ceil(OWN_S / 10 / step_ms * 1e3))        # until it has caught up
+        block_ns(step, 1, ceil(OWN_S / 10 / step_ms * 1e3))     # until it has caught up
         before = sampling.readings().troubles
         began = time.monotonic()
-        block_ns(step, ceil(OWN_S / step_ms * 1e3))
+        block_ns(step, 1, ceil(OWN_S / 2 / step_ms * 1e3))
         seconds, after = time.monotonic() - began, sampling.readings()
     others = share_of_others(since)
     fast, was = after.troubles.deadlines[0], before.deadlines[0]
@@ -124,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--model", choices=MODELS, default="HarLSTM")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--device", help="as for handtorch; the best there is if not named")
-    parser.add_argument("--pairs", type=int, default=120)
+    parser.add_argument("--pairs", type=int, default=1000)
     parser.add_argument("--find", default=FIND, help="module:function that finds the sensors")
     parser.add_argument("--json", action="store_true", help="print one JSON record only")
     args = parser.parse_args(argv)

@@ -11,7 +11,7 @@ _HOMES = {
     "train_step": "handtorch.api.make", "inference": "handtorch.api.make",
     "load": "handtorch.api.load", "read_checkpoint": "handtorch.api.checkpoint",
     "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
-    "Loss": "handtorch.api.loss",
+    "Loss": "handtorch.api.loss", "Limits": "handtorch.api.limits",
     "profile": "handtorch.profile",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }

@@ -48,13 +48,12 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "r") == got
 
 
-def test_deadlines_are_counted_by_their_rate(tmp_path: Path) -> None:
-    writer = RingWriter(tmp_path / "r", TABLE, 0)
-    for rate, missed in ((0, 0), (0, 3), (2, 1)):
-        writer.tick(rate, missed)
-    fields = read(tmp_path / "r", slots=False).fields
-    assert [fields[f"due_{r}"] for r in ring.RATES] == [5, 0, 2]
-    assert [fields[f"missed_{r}"] for r in ring.RATES] == [3, 0, 1]
+def test_what_no_sensor_may_give_has_a_reason(tmp_path: Path) -> None:
+    RingWriter(tmp_path / "r", TABLE, 0).add(0, 1, 2, [None, 3, True])  # type: ignore[list-item]
+    got = read(tmp_path / "r")
+    assert got.reasons == ("", "not a number: None")
+    assert [(s[2], s[4]) for s in slots(got)][1:] == [(3.0, 0), (1.0, 0)]
+    assert math.isnan(slots(got)[0][2]) and slots(got)[0][4] == 1
 
 
 @pytest.mark.usefixtures("small_chunks")

@@ -229,7 +229,8 @@ class TrainStep:
         """Before every step `condition()` is asked; while it is true the step waits as if paused,
         and asks again every `every_s` seconds. None takes it away.
 
-        This is where limits on temperature or battery go: any function that looks at a meter."""
+        `step.yield_while(ht.Limits(temperature_c=70, battery=0.2))` rests while the machine is hot
+        or its battery low; any other function will do."""
         self._gate.hold_while(condition, every_s)
 
     @tells_the_callers_line

@@ -40,7 +40,7 @@ _HEAD = Struct("=8sIIIIII")             # magic, version, slots at, chunk, texts
 _FIELDS_AT, _REASONS_AT = 64, 4096
 _TABLE_AT = _REASONS_AT + REASONS_BYTES
 _AT = {name: i for i, name in enumerate(FIELDS)}
-_COUNT, _HEARTBEAT, _DUE = _AT["count"], _AT["heartbeat_ns"], _AT[f"due_{RATES[0]}"]
+_COUNT, _HEARTBEAT = _AT["count"], _AT["heartbeat_ns"]
 _LENGTH = Struct("=H")
 _NAN = float("nan")
 _TEXT_BYTES = 400                       # of one reason
@@ -88,8 +88,7 @@ class RingWriter:
                     self._lost += first + len(values) - i
                     self._fields[_AT["lost"]] = self._lost
                     break
-                number, reason = ((_NAN, self._reason(value)) if isinstance(value, str)
-                                  else (value, 0))
+                number, reason = (value, 0) if type(value) is float else self._other(value)
                 assert self._map is not None
                 self._count += 1
                 SLOT.pack_into(self._map, self._at, before_ns, after_ns, number, i, reason,
@@ -97,13 +96,6 @@ class RingWriter:
                 self._at += SLOT.size
             self._fields[_COUNT] = self._count
             self._fields[_HEARTBEAT] = after_ns
-
-    def tick(self, rate: int, missed: int) -> None:
-        """A deadline of `RATES[rate]` was met, and `missed` were skipped after it."""
-        with self._lock:
-            self._fields[_DUE + 2 * rate] += 1 + missed
-            if missed:
-                self._fields[_DUE + 2 * rate + 1] += missed
 
     def put(self, **fields: int) -> None:
         with self._lock:
@@ -155,6 +147,12 @@ class RingWriter:
             self._map.close()
         self._map, self._at = new, 0
         self._chunks += 1
+
+    def _other(self, value: object) -> tuple[float, int]:
+        """What is not a float: a whole number, a reason, or what no sensor may give."""
+        if isinstance(value, int):
+            return float(value), 0
+        return _NAN, self._reason(value if isinstance(value, str) else f"not a number: {value!r}")
 
     def _reason(self, text: str) -> int:
         """Its index, from 1; texts without end get one index together, the last."""

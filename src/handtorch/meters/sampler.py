@@ -6,12 +6,14 @@ answer at once, and each that waits for hardware has its own."""
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import select
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -20,18 +22,20 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Protocol
 
-from handtorch.meters.ring import ASKED, ORPHANED, TOO_LONG, RingWriter
+from handtorch.meters.ring import ASKED, ORPHANED, RATES, TOO_LONG, RingWriter
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Sensor, Signal, Value
 
 DITHER = 0.3                            # of a period, so that no step keeps time with the sampler
 BUDGET = 0.02                           # of one core
 BUDGET_NS = SLOW_NS                     # over which it is looked at
+FLUSH_NS = 80_000_000                   # a sampler that is killed takes with it what it read since
 MOST_STRETCH = 64
-PULSE_S = 0.25
+PULSE_S = 0.5
 OWN = "sampler"                         # the meter of what a sampler says of itself
 _NICE = -5
 _PERIODS = (FAST_NS, MEDIUM_NS, SLOW_NS)
 _DRAWN = 1021                           # beforehand: drawing costs more than all else of a wake-up
+_NEVER_NS = 1 << 62
 _BY_DUE = attrgetter("due_ns")
 # A sensor does not raise for what a machine may do. If it does, that is our bug in one family, and
 # no reason to lose all others: it becomes the reason of the readings that are missing.
@@ -44,6 +48,7 @@ class Pace:
     def __init__(self, *, shared: bool = False) -> None:
         """In a process that is shared, sleepers are woken at the end; one of its own just ends."""
         self.over, self.stretch = False, 1
+        self.groups: list[Group] = []               # all there ever were, for their counts
         self._ended = threading.Event()
         self.sleep: Callable[[float], object] = self._ended.wait if shared else time.sleep
 
@@ -94,12 +99,26 @@ class Group:
         draw = random.Random(rate)
         self._dither = [draw.uniform(-DITHER, DITHER) for _ in range(_DRAWN)]
         self.due_ns = now_ns
+        self.met, self.missed = 0, 0
+        self.period_ns, self._start_ns, self._at, self._stretched = _PERIODS[rate], now_ns, 0, 1
+        pace.groups.append(self)
         self._rebase(now_ns)
 
-    def advance(self, now_ns: int) -> int:
-        """The next deadline that is not over yet is due; gives the number of those skipped."""
-        if self.pace.stretch != self._stretched:
+    def advance(self, now_ns: int) -> None:
+        """A deadline was met; the next that is not over yet is due, those between were missed."""
+        self.met += 1
+        if self.pace.stretch == self._stretched:
+            at = self._at = self._at + 1
+            due_ns = self._start_ns + int((at + self._dither[at % _DRAWN]) * self.period_ns)
+            if due_ns > now_ns:                     # as a rule
+                self.due_ns = due_ns
+                return
+            self.missed += 1
+        else:
             self._rebase(now_ns)
+        self.missed += self._skip(now_ns)
+
+    def _skip(self, now_ns: int) -> int:
         over, period = 0, self.period_ns
         while True:
             ahead = max(1, (now_ns - self._start_ns) // period - self._at - 1)
@@ -130,6 +149,7 @@ class Course:
         self._ring, self._groups, self._pace, self._timed = ring, tuple(groups), pace, timed
         self._reading: tuple[int, Group, Sensor, int] | None = None
         self._told: tuple[int, Group, Sensor, int] | None = None
+        self._kept: deque[tuple[Sensor, int, int, int, Sequence[Value]]] = deque()
         self.cpu_ns = 0
         self.thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -149,49 +169,66 @@ class Course:
             if self._reading is not now:
                 self._groups = groups           # it came back in this very moment
                 return []
+        self.write()
         reason = f"no answer within {silent_s:g} s"
         self._ring.add(first, began_ns, now_ns, [reason] * len(sensor.signals))
         return others
 
-    def missed_now(self, now_ns: int) -> tuple[int, int]:
-        """Deadlines that pass while a reading hangs, for the count at the end."""
-        if (now := self._reading) is None:
-            return 0, 0
-        began_ns, group, _, _ = now
-        return group.rate, int((now_ns - began_ns) // group.period_ns)
+    def count_hanging(self, now_ns: int) -> None:
+        """The deadlines that passed while a reading hangs, for the count at the end."""
+        if (now := self._reading) is not None:
+            began_ns, group, _, _ = now
+            over = (now_ns - began_ns) // group.period_ns
+            group.missed += 1 + over if over else 0
 
     def _run(self) -> None:
-        clock_ns, pace = time.monotonic_ns, self._pace
+        """At a wake-up caches are cold, and every function and object that is touched costs a
+        microsecond. So a reading is only kept, and written with others (`FLUSH_NS`)."""
+        clock_ns, pace, keep = time.monotonic_ns, self._pace, self._kept.append
+        sleep, written_ns = pace.sleep, clock_ns()
         while not pace.over:
             groups = self._groups
             group = min(groups, key=_BY_DUE)
-            wait_ns = group.due_ns - clock_ns()
-            if wait_ns > 0:
-                pace.sleep(wait_ns / 1e9)
-            for sensor, first in group.sensors:
-                before_ns = clock_ns()
-                self._reading = (before_ns, group, sensor, first)
+            others_ns = min((g.due_ns for g in groups if g is not group), default=_NEVER_NS)
+            while group.due_ns <= others_ns:        # as a rule many times: others are due rarely
+                wait_ns = group.due_ns - clock_ns()
+                if wait_ns > 0:
+                    sleep(wait_ns / 1e9)
+                for sensor, first in group.sensors:
+                    before_ns = clock_ns()
+                    self._reading = (before_ns, group, sensor, first)
+                    if self._groups is not groups or pace.over:
+                        break
+                    try:
+                        values = sensor.read()
+                    except _BUGS as e:
+                        why = f"the sensor failed: {type(e).__name__}: {e}"
+                        values = [why] * len(sensor.signals)
+                    after_ns = clock_ns()
+                    keep((sensor, first, before_ns, after_ns, values))
+                self._reading = None
                 if self._groups is not groups or pace.over:
                     break
-                values = reading(sensor)
-                self._ring.add(first, before_ns, clock_ns(), values)
-            self._reading = None
-            if self._groups is groups and not pace.over:
-                self._ring.tick(group.rate, group.advance(clock_ns()))
-            if self._timed:
-                self.cpu_ns = time.thread_time_ns()
+                group.advance(after_ns)
+                if group.rate or after_ns - written_ns > FLUSH_NS:
+                    written_ns = after_ns
+                    self.write()
+                if self._timed:
+                    self.cpu_ns = time.thread_time_ns()
+        self.write()
 
-
-def reading(sensor: Sensor) -> Sequence[Value]:
-    """One value or reason for each signal, whatever the sensor does."""
-    wanted = len(sensor.signals)
-    try:
-        values = [v if isinstance(v, str) else float(v) for v in sensor.read()]
-    except _BUGS as e:
-        return [f"the sensor failed: {type(e).__name__}: {e}"] * wanted
-    if len(values) != wanted:
-        return [f"the sensor failed: {len(values)} values for {wanted} signals"] * wanted
-    return values
+    def write(self) -> None:
+        """What was read is in the file. Called by the thread itself, while it hangs, or at the end.
+        """
+        while True:
+            try:
+                sensor, first, before_ns, after_ns, values = self._kept.popleft()
+            except IndexError:                  # empty, perhaps because both do it at the end
+                return
+            wanted = len(sensor.signals)
+            if len(values) != wanted:
+                values = [f"the sensor failed: {len(values)} values for {wanted} signals"] * wanted
+            self._ring.add(first, before_ns, after_ns, values)
 
 
 class Orders(Protocol):
@@ -254,7 +291,7 @@ class Sampler:
         while not state and not self._ring.full:
             state = orders.wait(PULSE_S)
             now_ns = time.monotonic_ns()
-            self._ring.put(cpu_ns=self.cpu_ns())
+            self._write_counts()
             if now_ns - self._pulse_ns < 3 * PULSE_S * 1e9:     # else we were stopped ourselves
                 for course in tuple(self._courses):
                     if others := course.hangs(now_ns, self._silent_s):
@@ -271,13 +308,21 @@ class Sampler:
         before_ns = time.monotonic_ns()
         values = self._own.read()
         now_ns = time.monotonic_ns()
-        self._ring.add(0, before_ns, now_ns, values)
         for course in self._courses:
-            rate, missed = course.missed_now(now_ns)
-            if missed:
-                self._ring.tick(rate, missed)
-        self._ring.put(cpu_ns=self.cpu_ns())
+            course.write()
+            course.count_hanging(now_ns)
+        self._ring.add(0, before_ns, now_ns, values)
+        self._write_counts()
         self._ring.end(state, now_ns)
+
+    def _write_counts(self) -> None:
+        """Now and then, from here: at every deadline it would cost more than the count is worth."""
+        counts = {"cpu_ns": self.cpu_ns()}
+        for rate, name in enumerate(RATES):
+            groups = [g for g in self._pace.groups if g.rate == rate]
+            counts[f"missed_{name}"] = sum(g.missed for g in groups)
+            counts[f"due_{name}"] = sum(g.met for g in groups) + counts[f"missed_{name}"]
+        self._ring.put(**counts)
 
     def close(self) -> bool:
         """For a sampler that shares its process: whether every thread ended and all was closed."""
@@ -330,13 +375,17 @@ def search(name: str, root: Path, pid: int) -> Found:
 def main(told: Mapping[str, Any]) -> None:
     """The child's life, as `Sampling` tells it; ends the process."""
     sys.setswitchinterval(0.001)
+    gc.freeze()                         # a reading leaves nothing behind that goes in circles
+    gc.disable()
     nice = None
     with suppress(OSError):             # only root may; without it, deadlines are missed under load
         os.setpriority(os.PRIO_PROCESS, 0, _NICE)
         nice = _NICE
+        # A nice value counts only among the processes of one session, where the kernel groups them.
+        os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     found = search(told["search"], Path(told["root"]), told["pid"])
     sampler = Sampler(Path(told["file"]), found, whole_process=True, nice=nice,
                       most_bytes=told["most_bytes"], limit_s=told["limit_s"],
                       silent_s=told["silent_s"])
     sampler.run(Pipe(0, told["parent"]))
-    os._exit(0)                         # a thread that hangs in a sensor must not be waited for
+    os._exit(0)                         # threads may be at work: nothing is taken from under them

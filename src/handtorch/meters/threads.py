@@ -76,7 +76,7 @@ def _find_threads(root: Path, home: Path) -> Found:
     tick_ns = round(1e9 * time.clock_getres(_CLOCK_MONOTONIC_COARSE))
     return gather(METER, [
         single(root, thread / "schedstat", Signal(
-            METER, f"thread{thread.name}_busy_s", "counter", f"thread{thread.name}", FAST_NS,
+            METER, f"thread{thread.name}_busy_s", "counter", f"thread{thread.name}", MEDIUM_NS,
             tick_ns, step=1e-9,
         ), run_seconds)
         for thread in threads

@@ -164,9 +164,8 @@ def _missing(run: Run) -> str:
     found = {r.name: r for r in run.results if r.study == STUDY and r.place is None}
     if (cpu := found.get(OWN_CPU)) is not None and cpu.value is not None:
         lines.append(f"reading the sensors took {100 * cpu.value:.1f} % of one core")
-    if (late := found.get(MISSED)) is not None and late.value is not None:
-        lines.append(f"{late.value:.0f} of {late.x_value:.0f} readings were due and left out, "
-                     "because the sampler was late")
+    if (late := found.get(MISSED)) is not None and late.value == 0:     # else it is said below
+        lines.append(f"none of {late.x_value:.0f} deadlines were missed")
     lines += [m.why for m in run.missing if m.source == SAMPLER]
     absent = sorted({m.source for m in run.missing} - {SAMPLER})
     if absent:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from handtorch.profile.energy.rows import is_energy, measured_rows
-from handtorch.record import Energy, Missing, Run, Sample, Signal, Step
+from handtorch.record import Energy, Missing, Result, Run, Sample, Signal, Step
 from tests.profile.energy.runs import MS, PLACE, SUBJECT, launch, run
 
 RAIL = Signal(meter="ina3221", quantity="in_power_w", kind="instant", part="machine",
@@ -65,6 +65,12 @@ def test_the_parts_add_up_to_the_rail() -> None:
     parts = [e.total_j or 0.0 for (level, _), e in found.items()
              if level in ("op", "idle", "unattributed")]
     assert math.isclose(math.fsum(parts), found["rail", ""].total_j or 0.0, rel_tol=1e-12)
+
+
+def test_the_power_of_the_next_step_is_foretold() -> None:
+    (told,) = [r for r in measured_rows(measured()) if isinstance(r, Result)]
+    assert told.name == "error of the next step's power, in_power_w"
+    assert told.value is not None and 0 <= told.value < 60 and told.provenance == "simulated"
 
 
 def test_parts_of_a_rail_that_exceed_it_are_told() -> None:

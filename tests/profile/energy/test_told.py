@@ -33,6 +33,9 @@ def test_an_estimate() -> None:
 energy estimated by sheet device_power_w: 38 mJ a step, 0.01056 mWh, 3.8 W on average, 21.1 % idle \
 (sheet of board: idle 2 W, GPU 3.0 W more, memory not counted)
 
+mean power in step        4      5
+sheet device_power_w  3.8 W  3.8 W
+
 joules by phase  a step  95 %  above idle   share  power
 forward           20 mJ             12 mJ  52.6 %    5 W
 backward          10 mJ              6 mJ  26.3 %    5 W
@@ -48,10 +51,14 @@ relu #1 backward      10 mJ              6 mJ  26.3 %    5 W"""
 
 def test_measured_joules_have_an_interval_or_a_reason() -> None:
     rows = (energy("rail"), energy("idle", total=0.09), energy("unattributed", total=0.0),
-            energy("op", "a", 0.6, low_j=0.51, high_j=0.72), energy("op", "b", None))
+            energy("op", "a", 0.6, low_j=0.51, high_j=0.72), energy("op", "b", None),
+            *(energy("step", str(i), (i + 1) / 100, seconds=0.01) for i in range(6)))
     assert shown(replace(run(), energies=rows)) == """\
 energy measured by rapl package_energy_j: 300 mJ a step, 0.08333 mWh, 30 W on average, 10.0 % idle,\
  0.0 % unattributed (least squares)
+
+mean power in step       3    4    5
+rapl package_energy_j  4 W  5 W  6 W
 
 joules by op  a step              95 %  above idle   share  power
 a             200 mJ  170 mJ to 240 mJ              66.7 %   20 W

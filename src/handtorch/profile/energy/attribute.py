@@ -64,7 +64,9 @@ def attribute(spans: Spans, series: Series) -> Attribution:
     pieces = pieces_of(spans, measured, zero + int(rows.before[0] / NS) - reach,
                        zero + int(rows.at[-1] / NS) + reach)
     found = estimate(pieces, rows)
-    return _shared_out(spans, series, pieces, rows, measured, found, notes)
+    if found.drift:
+        notes.append(f"the readings' clock runs {found.drift * 1e6:+.1f} ppm fast: taken out")
+    return _shared_out(spans, series, pieces, found.rows, measured, found, notes)
 
 
 def _nothing(spans: Spans, series: Series, why: str, notes: tuple[str, ...] = ()) -> Attribution:

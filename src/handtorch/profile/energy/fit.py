@@ -15,6 +15,7 @@ from handtorch.profile.energy.model import Floats
 from handtorch.profile.energy.noise import PARTS, Noise
 
 _TAUS = 10.0 ** np.arange(-4, 4.1, 0.5)
+_READS = 1e-4                       # share of the readings' own noise: never quite nothing
 _LEAST = 1e-9                       # of the variance: keeps covariances regular
 # Usual spread of an operation's power from one time to the next, and of a step's; see PARTS.
 _VARIES = np.array([np.inf, np.inf, 0.1, 0.05])
@@ -153,15 +154,17 @@ def shares_of(noise: Noise, x: Floats, y: Floats, loose: Floats, start: Floats) 
         return value - 0.5 * float((varies / _VARIES**2).sum())
 
     log = np.log10(np.maximum(start, least))
+    log[0] = max(log[0], log[there].max() + np.log10(_READS))
     top = score(log)
-    for move in (1.0, 0.4, 0.15):
+    for move in (3.0, 1.0, 0.4, 0.15):
         for _ in range(4):
             before = top
             for i in there:
                 for way in (move, -move):
                     trial = log.copy()
                     trial[i] += way
-                    if trial[i] - trial[there].max() < np.log10(least):
+                    below = trial - trial[there].max()
+                    if below[i] < np.log10(least) or below[0] < np.log10(_READS):
                         continue
                     now = score(trial)
                     if now > top:

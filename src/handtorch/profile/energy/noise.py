@@ -16,9 +16,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from handtorch.profile.energy.join import Pieces, Touch
+from handtorch.profile.energy.join import Pieces, Touch, touching
 from handtorch.profile.energy.model import Floats, Ints
-from handtorch.profile.energy.sense import Rows
+from handtorch.profile.energy.sense import FADED, Rows
 
 PARTS = ("reading", "edge", "instance", "step")
 _ALONE, _TOGETHER = 64, 128         # rows of a block, where few or many rows share an instance
@@ -153,3 +153,19 @@ def _vary(pieces: Pieces, touch: Touch, blocks: Blocks, watts: Floats, goal: Flo
         joint[3, block] = by_step[steps[fresh]].T @ summed[fresh]
     np.fill_diagonal(own[2], np.bincount(pieces.op[mine], goal[mine] ** 2, pieces.ops))
     own[3] = by_step[:-1].T @ by_step[:-1]
+
+
+def faded(pieces: Pieces, rows: Rows, lag: Floats, columns: Ints, count: int) -> Floats:
+    """`column` of a low-pass, from reading to reading: what was before fades, what ran since is
+    added. The same numbers with a tenth of the pairs, and nothing is ever forgotten."""
+    at = rows.at - lag
+    low = np.maximum(np.concatenate([[-np.inf], at[:-1]]), at - FADED * rows.span)
+    row, piece = touching(pieces, low, at)
+    ended = np.minimum(pieces.end[piece], at[row]) - at[row]
+    began = np.clip(pieces.start[piece], low[row], at[row]) - at[row]
+    weight = np.maximum(np.exp(ended / rows.span) - np.exp(began / rows.span), 0.0)
+    found = column(pieces, Touch(row, piece, weight), len(rows), columns, count)
+    kept = np.exp(np.concatenate([[0.0], -np.diff(at)]) / rows.span)
+    for i in range(1, len(rows)):
+        found[i] += found[i - 1] * kept[i]
+    return found

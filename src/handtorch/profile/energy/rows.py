@@ -15,10 +15,12 @@ from handtorch.profile.energy.model import Attribution, Series
 from handtorch.profile.energy.rails import tree
 from handtorch.profile.energy.spans import Operations, operations
 from handtorch.profile.group import Group, groups
-from handtorch.record import Energy, Missing, Run, Sample, Signal
+from handtorch.profile.predict import predictability
+from handtorch.record import Energy, Missing, Result, Run, Sample, Signal
 from handtorch.record.row import Provenance, Row
 from handtorch.record.sensed import Level
 
+NEXT_POWER = "error of the next step's power"
 _NEVER_IDLE = "the power while nothing runs is not known"
 _OF_A_GROUP = "only of operations"
 
@@ -39,6 +41,7 @@ def measured_rows(run: Run) -> Iterator[Row]:
             found.append(attribute(ops.spans, series(signal, samples)))
             word = samples[0].provenance if samples else "measured"
             yield from _rows(group, ops, found[-1], word)
+            yield from _foretold(group, found[-1], word)
         yield from _warnings(found)
 
 
@@ -84,9 +87,12 @@ class _Maker:
 
 def _rows(group: Group, ops: Operations, found: Attribution, provenance: Provenance
           ) -> Iterator[Energy]:
-    make, steps = _Maker(group, found, provenance), len(group.steps)
-    wall_s, busy_s = group.wall_ns / 1e9, sum(op.seconds for op in found.ops)
-    yield make.row("rail", "", wall_s, found.rail_j, found.reason, instances=steps,
+    """Of the steps that were measured; `instances` of the rail are so many."""
+    make = _Maker(group, found, provenance)
+    read = [(s.end_ns - s.start_ns) / 1e9
+            for s, joules in zip(group.steps, found.steps_j, strict=True) if joules is not None]
+    wall_s, busy_s = math.fsum(read), math.fsum(op.seconds for op in found.ops)
+    yield make.row("rail", "", wall_s, found.rail_j, found.reason, instances=len(read),
                    dynamic_j=None if found.rail_j is None or found.idle_w is None
                    else found.rail_j - found.idle_w * wall_s, no_dynamic=_NEVER_IDLE)
     if found.rail_j is None:
@@ -115,6 +121,18 @@ def _sums(make: _Maker, level: Level, of: Mapping[str, str]) -> Iterator[Energy]
                        high_j=total.high_j,
                        dynamic_j=math.fsum(above) if len(above) == len(ops) else None,
                        no_dynamic="not known of all its operations")
+
+
+def _foretold(group: Group, found: Attribution, provenance: Provenance) -> Iterator[Result]:
+    """How well the power of a step is foretold by the steps before it."""
+    watts = [1e9 * joules / max(s.end_ns - s.start_ns, 1)
+             for s, joules in zip(group.steps, found.steps_j, strict=True) if joules is not None]
+    told = predictability(watts)
+    if told is not None and told.errors:
+        step = group.steps[0]
+        yield Result(study="profile", name=f"{NEXT_POWER}, {found.signal.quantity}",
+                     subject=step.subject, place=step.place, unit="%", better="lower", repeats=1,
+                     value=100 * told.errors[told.estimator], provenance=provenance)
 
 
 def _warnings(found: Sequence[Attribution]) -> Iterator[Missing]:

@@ -6,7 +6,7 @@ would show if that piece alone took 1 W."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,10 +31,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.at)
 
-    def some(self, first: int, behind: int) -> Rows:
-        part = slice(first, behind)
-        return Rows(self.kind, self.span, self.before[part], self.at[part], self.half[part],
-                    self.value[part])
+    def stretched(self, drift: float) -> Rows:
+        """As stamped by a clock that is not fast by `drift`; the middle stays."""
+        middle = (self.before[0] + self.at[-1]) / 2
+        return replace(self, before=self.before - drift * (self.before - middle),
+                       at=self.at - drift * (self.at - middle))
 
 
 def _overlap(pieces: Pieces, piece: np.ndarray, low: Floats, high: Floats) -> Floats:

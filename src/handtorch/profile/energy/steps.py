@@ -17,11 +17,11 @@ def step_energies(spans: Spans, pieces: Pieces, rows: Rows, measured: Bools, pow
     sum is the readings' own."""
     watts = np.where(columns[pieces.op] >= 0, power[columns[pieces.op]], 0.0)
     inside = pieces.step >= 0
-    joules = np.bincount(pieces.step[inside], (watts * pieces.seconds)[inside],
-                         len(spans.step_start_ns))
+    known = np.bincount(pieces.step[inside], (watts * pieces.seconds)[inside],
+                        len(spans.step_start_ns))
     start = seconds(spans.step_start_ns, pieces.zero_ns)
     end = seconds(spans.step_end_ns, pieces.zero_ns)
-    joules = joules + _integral(rows, rest, lag, start, end)
+    joules = known + _integral(rows, rest, lag, start, end)
     return [float(j) if good else None for j, good in zip(joules, measured, strict=True)]
 
 

@@ -12,7 +12,7 @@ def t975(freedom: float) -> float:
     if freedom < 1:
         return math.inf
     if freedom < 2:                 # between the closed forms of 1 and 2
-        return 12.7062 ** (2 - freedom) * 4.30265 ** (freedom - 1)
+        return float(12.7062 ** (2 - freedom) * 4.30265 ** (freedom - 1))
     z, n = _Z, freedom
     series = (z, (z**3 + z) / 4, (5 * z**5 + 16 * z**3 + 3 * z) / 96,
               (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,

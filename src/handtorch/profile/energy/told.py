@@ -20,22 +20,23 @@ def told(run: Run, group: Group) -> Iterator[str]:
     rails = [e for e in rows if e.level == "rail"]
     if not rails:
         return
-    yield "\n".join(_rail(rail, rows, len(group.steps)) for rail in rails)
+    yield "\n".join(_rail(rail, rows) for rail in rails)
     known = [r for r in rails if r.total_j is not None]
     if known:
+        yield _three_steps(known, rows)
         rail = max(known, key=lambda r: r.total_j or 0.0)
         own = [e for e in rows if (e.meter, e.quantity) == (rail.meter, rail.quantity)]
         for level, most in _PARTS:
             parts = [e for e in own if e.level == level]
             if parts:
-                yield _table(level, parts, rail, len(group.steps), most)
+                yield _table(level, parts, rail, most)
 
 
-def _rail(rail: Energy, rows: Sequence[Energy], steps: int) -> str:
+def _rail(rail: Energy, rows: Sequence[Energy]) -> str:
     head = f"{rail.provenance} by {rail.meter} {rail.quantity}"
     if rail.total_j is None:
         return f"energy {head}: none, {rail.total_reason}"
-    joules, seconds = rail.total_j, max(rail.seconds, 1e-12)
+    joules, seconds, steps = rail.total_j, max(rail.seconds, 1e-12), max(rail.instances, 1)
     rest = {e.level: e.total_j for e in rows if e.total_j is not None
             and (e.meter, e.quantity) == (rail.meter, rail.quantity)
             and e.level in ("idle", "unattributed")}
@@ -45,8 +46,21 @@ def _rail(rail: Energy, rows: Sequence[Energy], steps: int) -> str:
     return f"energy {head}: {', '.join(parts)} ({rail.how})"
 
 
-def _table(level: str, parts: Sequence[Energy], rail: Energy, steps: int, most: int) -> str:
+def _three_steps(rails: Sequence[Energy], rows: Sequence[Energy]) -> str:
+    """The mean power of every rail in three steps, from the middle on."""
+    power = {(e.meter, e.quantity, e.name): e.total_j / max(e.seconds, 1e-12) for e in rows
+             if e.level == "step" and e.total_j is not None}
+    names = list(dict.fromkeys(name for _, _, name in power))
+    shown = names[len(names) // 2:][:3]
+    return table(("mean power in step", *shown), [
+        (f"{r.meter} {r.quantity}", *(f"{power[r.meter, r.quantity, name]:.3g} W"
+                                      if (r.meter, r.quantity, name) in power else ""
+                                      for name in shown)) for r in rails])
+
+
+def _table(level: str, parts: Sequence[Energy], rail: Energy, most: int) -> str:
     """Those that took most first; then those of which nothing can be said."""
+    steps = max(rail.instances, 1)
     known = sorted((e for e in parts if e.total_j is not None), key=lambda e: -(e.total_j or 0.0))
     rows = [(e.name, _j((e.total_j or 0.0) / steps), _bounds(e, steps),
              "" if e.dynamic_j is None else _j(e.dynamic_j / steps),
