@@ -11,8 +11,8 @@ from pathlib import Path
 from handtorch.meters.file import called, chosen, hint, there, within
 from handtorch.meters.parse import cores, count, hertz, shown
 from handtorch.meters.procfs import TICK_NS, TICK_S, TICKS_PER_S
-from handtorch.meters.reading import Entry, gather, joined, looked, nothing, single
-from handtorch.meters.signal import MEDIUM_NS, SLOW_NS, Found, Signal, Value
+from handtorch.meters.reading import Entry, gather, joined, nothing, single, table
+from handtorch.meters.signal import MEDIUM_NS, SLOW_NS, Found, Signal
 
 METER = "cpufreq"
 _KHZ = 1000
@@ -95,22 +95,10 @@ def seconds_at(text: str) -> dict[int, float]:
 
 
 def _states(root: Path, members: tuple[int, ...], path: Path) -> Found:
-    table = looked(METER, root, path, seconds_at)
-    if isinstance(table, Found):
-        return table
-    known = list(table)
-
-    def parse(text: str) -> list[Value]:
-        seconds = seconds_at(text)
-        return [seconds.get(khz, f"no longer lists {khz} kHz") for khz in known]
-
     part = f"cpu{members[0]}" + f"-{members[-1]}" * (len(members) > 1)
-    signals = tuple(
-        Signal(METER, f"cpu{members[0]}_at_{khz}khz_s", "counter", part, SLOW_NS, TICK_NS,
-               step=TICK_S, where=called(root, path))
-        for khz in known
-    )  # fmt: skip
-    return gather(METER, (Entry(path, signals, parse),))
+    return table(METER, root, path, seconds_at, lambda khz: Signal(
+        METER, f"cpu{members[0]}_at_{khz}khz_s", "counter", part, SLOW_NS, TICK_NS, step=TICK_S,
+    ), "no longer lists {} kHz")  # fmt: skip
 
 
 def _find_online(root: Path, home: Path) -> Found:

@@ -12,6 +12,7 @@ from handtorch.meters.file import KeptFile, called, chosen, content, listed, sai
 from handtorch.meters.signal import Absent, Found, Signal, Value
 
 T = TypeVar("T")
+K = TypeVar("K")
 # One value for each signal of the file. Raises ValueError, with the reason, when the form of the
 # file is not the known one; a state ("powered off") is a value like others: text.
 Parse = Callable[[str], Sequence[Value]]
@@ -158,6 +159,29 @@ def looked(meter: str, root: Path, path: Path, parse: Callable[[str], T]) -> T |
         return unread(meter, root, path, error)
     except ValueError as error:
         return nothing(meter, f"{called(root, path)}: {error}")
+
+
+def table(
+    meter: str,
+    root: Path,
+    path: Path,
+    rows: Callable[[str], Mapping[K, float]],
+    signal: Callable[[K], Signal],
+    gone: str,
+) -> Found:
+    """A file whose rows decide the signals, one for each that is there now; `gone` says of a row
+    that it has left, with {} for its name."""
+    found = looked(meter, root, path, rows)
+    if isinstance(found, Found):
+        return found
+    known = list(found)
+
+    def parse(text: str) -> list[Value]:
+        now = rows(text)
+        return [now.get(row, gone.format(row)) for row in known]
+
+    signals = tuple(replace(signal(row), where=called(root, path)) for row in known)
+    return gather(meter, (Entry(path, signals, parse),))
 
 
 def _refusal(path: Path, parse: Callable[[str], object]) -> tuple[str, int | None]:
