@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -69,3 +69,12 @@ def deny(monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
         return true_open(path, *args, **more)
 
     monkeypatch.setattr(os, "open", refuse)
+
+
+def answers(number: int) -> Callable[..., bytes]:
+    """In place of os.pread: hardware that answers with an error."""
+
+    def refuse(*args: int) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    return refuse

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters import battery
-from tests.meters.power_trees import by_name, close, deny, plant, plant_tsv, values, why
+from tests.meters.power_trees import answers, by_name, close, deny, plant, plant_tsv, values, why
 
 POWER = "sys/class/power_supply"
 FIX = "unplug the machine while it is measured"
@@ -51,9 +53,9 @@ def test_the_captured_laptop(tmp_path: Path, shared: Path) -> None:
          ["battery: current_now is taken as mA: as uA it would be less than 15 mA"]),
         ({"voltage_now": 4000}, 1.248, []),
         ({"current_now": 0}, "current_now is 0 while it discharges", []),
-        ({"current_now": "?"}, "not a number: '?'", []),
+        ({"current_now": "?"}, "says '?', not a whole number", []),
         ({"voltage_now": 0}, "voltage: voltage_now is 0", []),
-        ({"voltage_now": "?"}, "voltage: not a number: '?'", []),
+        ({"voltage_now": "?"}, "voltage: says '?', not a whole number", []),
         ({"power_now": -1500000}, 1.5, []),
         ({"power_now": 0}, "power_now is 0 while it discharges", []),
     ],
@@ -107,7 +109,7 @@ def test_no_status_is_not_taken_for_discharging(tmp_path: Path) -> None:
     files = phone()
     del files[f"{POWER}/battery/status"]
     found = battery.find(plant(tmp_path, files))
-    assert values(found)["battery_power_w"] == "there is no status: it may be charging"
+    assert values(found)["battery_power_w"] == "no status: it may be charging"
     close(found)
 
 
@@ -153,8 +155,21 @@ def test_a_refused_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         f"/{POWER}/battery/current_now: Permission denied",
         "battery: no power_now, and no current_now with a voltage_now",
     ]
-    assert found.absent[0].fix == "run as root"
+    assert found.absent[0].fix == f"run as root, or make /{POWER}/battery/current_now readable"
     assert "battery_power_w" not in by_name(found)
+    close(found)
+
+
+def test_a_gauge_that_failed_is_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = battery.find(plant(tmp_path, phone()))
+    with monkeypatch.context() as gone:
+        gone.setattr(os, "pread", answers(errno.ENODEV))
+        assert values(found)["battery_power_w"] == "its status: No such device"
+    (tmp_path / POWER / "battery").rename(tmp_path / "old")
+    plant(tmp_path, phone(voltage_now=3000000))
+    assert values(found)["battery_power_w"] == pytest.approx(0.936)
     close(found)
 
 

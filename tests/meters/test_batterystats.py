@@ -72,7 +72,7 @@ def test_lines_that_are_wrong_are_reported_by_number(tmp_path: Path) -> None:
     assert [(line.line, line.why) for line in log.refused] == [
         (2, "not a time: '+5q'"),
         (3, "not a charge in per cent: '181'"),
-        (5, "volt: not a number: '4,0'"),
+        (5, "volt: says '4,0', not a whole number"),
         (6, "not a line of the history: '9,h,0,Bl=81'"),
     ]
     assert [(p.line, p.voltage_v, p.temp_c) for p in log.points] == [

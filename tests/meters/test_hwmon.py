@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import re
 from pathlib import Path
 
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from handtorch.meters import hwmon
-from tests.meters.power_trees import by_name, close, deny, plant, plant_tsv, values, why
+from tests.meters.power_trees import answers, by_name, close, deny, plant, plant_tsv, values, why
 
 CHIP = "sys/class/hwmon/hwmon"
 
@@ -80,9 +82,9 @@ def test_a_current_and_a_voltage_of_one_label_are_a_power(tmp_path: Path) -> Non
         "ltc_vdd_cpu_power_w": 1.8, "ltc_curr2_current_a": 0.007, "ltc_in2_voltage_v": 12.0,
     }  # fmt: skip
     plant(tmp_path, {f"{CHIP}0/curr1_input": ""})
-    assert values(found)["ltc_vdd_cpu_power_w"] == "current: it is empty"
+    assert values(found)["ltc_vdd_cpu_power_w"] == "current: is empty"
     plant(tmp_path, {f"{CHIP}0/curr1_input": 1, f"{CHIP}0/in3_input": ""})
-    assert values(found)["ltc_vdd_cpu_power_w"] == "voltage: it is empty"
+    assert values(found)["ltc_vdd_cpu_power_w"] == "voltage: is empty"
     close(found)
 
 
@@ -121,7 +123,7 @@ def test_files_of_old_kernels_lie_in_the_device(tmp_path: Path) -> None:
 def test_a_part_that_is_switched_off_has_no_temperature(tmp_path: Path) -> None:
     plant(tmp_path, {f"{CHIP}0/name": "cv0", f"{CHIP}0/temp1_input": -256000})
     found = hwmon.find(tmp_path)
-    assert values(found) == {"cv0_temp1_temp_c": "switched off: it says -256 C"}
+    assert values(found) == {"cv0_temp1_temp_c": "powered off"}
     close(found)
 
 
@@ -133,13 +135,26 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = hwmon.find(tmp_path)
     assert found.sensors == ()
     assert why(found) == [
-        f"/{CHIP}0/power1_input: Permission denied", f"/{CHIP}0/temp1_input: not a number: 'N/A'",
-    ]  # fmt: skip
-    assert found.absent[0].fix == f"run as root, or: sudo chmod a+r /{CHIP}0/power1_input"
+        f"/{CHIP}0/power1_input: Permission denied",
+        f"/{CHIP}0/temp1_input: says 'N/A', not a whole number",
+    ]
+    assert found.absent[0].fix == f"run as root, or make /{CHIP}0/power1_input readable"
+
+
+def test_a_chip_that_is_asleep_keeps_its_signals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(tmp_path, {f"{CHIP}0/power1_input": 5000000})
+    with monkeypatch.context() as asleep:
+        asleep.setattr(os, "pread", answers(errno.ENODATA))
+        found = hwmon.find(tmp_path)
+        assert values(found) == {"hwmon0_power1_power_w": "No data available"}
+    assert (values(found), found.absent) == ({"hwmon0_power1_power_w": 5.0}, ())
+    close(found)
 
 
 def test_no_chip(tmp_path: Path) -> None:
-    assert why(hwmon.find(tmp_path)) == ["there is no /sys/class/hwmon"]
+    assert why(hwmon.find(tmp_path)) == ["no /sys/class/hwmon"]
     plant(tmp_path, {f"{CHIP}0/name": "fan"})
     assert why(hwmon.find(tmp_path)) == ["/sys/class/hwmon has no chip with a sensor"]
 

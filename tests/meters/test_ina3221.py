@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from handtorch.meters import ina3221
 from handtorch.meters.file import KeptFile
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, Signal
-from tests.meters.power_trees import by_name, close, deny, plant, plant_tsv, values, why
+from tests.meters.power_trees import answers, by_name, close, deny, plant, plant_tsv, values, why
 
 OLD = "sys/bus/i2c/drivers/ina3221x"
 NEW = "sys/bus/i2c/drivers/ina3221"
@@ -186,13 +188,25 @@ def test_a_rail_that_goes_away_is_a_reason(tmp_path: Path) -> None:
     plant(tmp_path, hwmon("7-0040", 6, [("VDD_IN", 5000, 900)], interval=0))
     found = ina3221.find(tmp_path)
     plant(tmp_path, {f"{NEW}/7-0040/hwmon/hwmon6/curr1_input": "error"})
-    assert values(found) == {"vdd_in_power_w": "current: not a number: 'error'"}
+    assert values(found) == {"vdd_in_power_w": "current: says 'error', not a whole number"}
     plant(tmp_path, {f"{NEW}/7-0040/hwmon/hwmon6/curr1_input": 1})
     close(found)
     fresh = ina3221.find(tmp_path)
     plant(tmp_path, {f"{NEW}/7-0040/hwmon/hwmon6/in1_input": ""})
-    assert values(fresh) == {"vdd_in_power_w": "voltage: it is empty"}
+    assert values(fresh) == {"vdd_in_power_w": "voltage: is empty"}
     close(fresh)
+
+
+def test_a_rail_that_failed_is_opened_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its voltage too, although that is less than a second old."""
+    found = ina3221.find(plant(tmp_path, hwmon("7-0040", 6, [("VDD_IN", 5000, 900)], interval=0)))
+    with monkeypatch.context() as gone:
+        gone.setattr(os, "pread", answers(errno.ENXIO))
+        assert values(found) == {"vdd_in_power_w": "current: No such device or address"}
+    (tmp_path / NEW).rename(tmp_path / "old")
+    plant(tmp_path, hwmon("7-0040", 6, [("VDD_IN", 3000, 1000)]))
+    assert values(found) == {"vdd_in_power_w": 3.0}
+    close(found)
 
 
 def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,8 +220,8 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert found.sensors == ()
     assert why(found) == [
         "7-0040 VDD_SOC: switched off",
-        "7-0040 update_interval: not a number: '?'",
-        f"/{folder}/curr1_input: voltage: not a number: '?'",
+        "7-0040 update_interval: says '?', not a whole number",
+        f"/{folder}/in1_input: says '?', not a whole number",
         f"/{folder}/curr2_input: Permission denied",
     ]
 
@@ -247,7 +261,7 @@ def test_the_captured_listing_has_no_channel(tmp_path: Path, shared: Path) -> No
 
 
 def test_no_chip_at_all(tmp_path: Path) -> None:
-    assert why(ina3221.find(tmp_path)) == ["there is no /sys/bus/i2c/drivers"]
+    assert why(ina3221.find(tmp_path)) == ["no /sys/bus/i2c/drivers"]
     (tmp_path / "sys/bus/i2c/drivers").mkdir(parents=True)
     found = ina3221.find(tmp_path)
     assert why(found) == ["/sys/bus/i2c/drivers has no chip of ina3221 or ina3221x"]

@@ -63,7 +63,7 @@ def test_a_domain_that_stands_still_is_no_ones_parent(tmp_path: Path) -> None:
     found = rapl.find(tmp_path)
     assert by_name(found)["package_0_energy_j"].parent == ""
     assert why(found) == [
-        "/sys/class/powercap/intel-rapl:1/energy_uj (psys): the counter stands at 0"
+        "/sys/class/powercap/intel-rapl:1/energy_uj: the counter of psys stands at 0"
     ]
     close(found)
 
@@ -120,7 +120,7 @@ def test_without_root_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("range_uj", "said"),
-    [(None, "Is a directory"), ("?", "not a number: '?'"), (0, "it is 0")],
+    [(None, "Is a directory"), ("?", "says '?', not a whole number"), (0, "it is 0")],
 )
 def test_an_unknown_range_is_said(tmp_path: Path, range_uj: object, said: str) -> None:
     plant(tmp_path, zone("0", "package-0") | {f"{RAPL}0/max_energy_range_uj": range_uj})
@@ -135,7 +135,7 @@ def test_an_unknown_range_is_said(tmp_path: Path, range_uj: object, said: str) -
 
 def test_no_zone_at_all(tmp_path: Path) -> None:
     found = rapl.find(tmp_path)
-    assert (found.sensors, why(found)) == ((), ["there is no /sys/class/powercap"])
+    assert (found.sensors, why(found)) == ((), ["no /sys/class/powercap"])
     (tmp_path / "sys/class/powercap/intel-rapl").mkdir(parents=True)
     assert why(rapl.find(tmp_path)) == ["/sys/class/powercap has no intel-rapl zone"]
 
@@ -144,7 +144,7 @@ def test_a_zone_that_goes_away_gives_a_reason_and_never_a_zero(tmp_path: Path) -
     plant(tmp_path, zone("0", "package-0"))
     found = rapl.find(tmp_path)
     plant(tmp_path, {f"{RAPL}0/energy_uj": ""})
-    assert values(found) == {"package_0_energy_j": "it is empty"}
+    assert values(found) == {"package_0_energy_j": "is empty"}
     close(found)
 
 

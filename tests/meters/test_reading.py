@@ -1,95 +1,30 @@
-"""What all file sensors share: numbers with care, files that come and go, and reasons."""
+"""Sensors of files that come and go, and the reasons that a search gives."""
 
 from __future__ import annotations
 
-import math
+import errno
+import os
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from handtorch.meters import (
-    cpufreq,
-    devfreq,
-    fdinfo,
-    kgsl,
-    nvgpu,
-    phonegpu,
-    procfs,
-    reading,
-    schedstat,
-    thermal,
-    threads,
-)
-from handtorch.meters.signal import SLOW_NS, Signal
-from tests.meters.trees import closed, plant, values
+from handtorch.meters import file, parse, reading
+from handtorch.meters.signal import SLOW_NS, Absent, Signal
+from tests.meters.power_trees import answers
+from tests.meters.trees import closed, plant, reasons, values
 
 
 def entry(path: Path, name: str = "a") -> reading.Entry:
     heat = Signal("test", f"{name}_c", "gauge", "machine", SLOW_NS, where=f"/{path.name}")
-    return reading.Entry(path, (heat,), reading.alone(lambda text: float(reading.number(text))))
-
-
-@pytest.mark.parametrize("text", ["", "x", "1_0", "٣", "1.5", "--1", "9" * 21, "<unsupported>"])
-def test_only_whole_numbers_are_numbers(text: str) -> None:
-    with pytest.raises(ValueError, match="not a whole number"):
-        reading.number(text)
-
-
-def test_numbers_and_their_limits() -> None:
-    assert [reading.number(text) for text in (" -7\n", "0", "9" * 20)] == [-7, 0, 10**20 - 1]
-    assert [reading.percent(text) for text in ("0", "37 %\n", " 37%", "100")] == [0, 0.37, 0.37, 1]
-    with pytest.raises(ValueError, match="says -1, which cannot be less than 0"):
-        reading.count("-1")
-    with pytest.raises(ValueError, match="says 101 %, more than all of the time"):
-        reading.percent("101")
-
-
-def test_clocks() -> None:
-    assert reading.hertz(1_200_195, 1000) == 1_200_195_000.0
-    assert reading.hertz(0) == "the clock is off"
-    with pytest.raises(ValueError, match="says 762, which in units of 1 Hz is no clock"):
-        reading.hertz(762)
-    for text in ("260", "260000", "260000000"):
-        assert reading.any_hertz(text) == 260e6
-    assert reading.any_hertz("0") == "the clock is off"
-    with pytest.raises(ValueError, match="says 7, a clock neither in MHz nor in kHz nor in Hz"):
-        reading.any_hertz("7")
-
-
-@given(st.integers(20, 4999), st.sampled_from([1, 10**3, 10**6]))
-def test_a_gpu_clock_is_the_same_in_each_unit(mhz: int, per_mhz: int) -> None:
-    assert reading.any_hertz(str(mhz * per_mhz)) == mhz * 1e6
-
-
-def test_lists_of_cores() -> None:
-    assert reading.cores("0-3,6\n") == [0, 1, 2, 3, 6]
-    assert reading.cores("0") == [0]
-    assert reading.cores("\n") == []
-    with pytest.raises(ValueError, match="no machine has so many cores"):
-        reading.cores("0-99999999")
-
-
-def test_names() -> None:
-    assert reading.plain("CPU-0-0-usr") == "cpu_0_0_usr"
-    assert reading.plain("°!") == "unnamed"
-    assert reading.distinct(["a", "b", "a", "a_2", "a"]) == ["a", "b", "a_2", "a_2_2", "a_3"]
-
-
-def test_names_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    plant(tmp_path, {f"cpu{core}/x": "" for core in (10, 2, 0)} | {"cpufreq/x": ""})
-    assert reading.listed(tmp_path, "cpu[0-9]+") == ["cpu0", "cpu2", "cpu10"]
-    assert reading.within(tmp_path / "no such folder") == []
+    return reading.Entry(path, (heat,), lambda text: (float(parse.number(text)),))
 
 
 def test_a_closed_file_is_absent_with_its_remedy(tmp_path: Path) -> None:
     plant(tmp_path, {"good": "7\n", "shut": "7\n"})
     with closed(tmp_path, "shut") as root:
         found = reading.gather("test", [entry(root / "shut"), entry(root / "good", "b")])
-        assert reading.there(root / "shut")
+        assert file.there(root / "shut")
         assert values(found) == {"b_c": 7.0}
     (absent,) = found.absent
     assert absent.why == "/shut: Permission denied"
@@ -99,8 +34,8 @@ def test_a_closed_file_is_absent_with_its_remedy(tmp_path: Path) -> None:
 def test_a_closed_folder_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
     plant(tmp_path, {"folder/shut": "7\n"})
     with closed(tmp_path, "folder") as root:
-        assert reading.there(root / "folder/shut")
-        assert reading.chosen(root / "no", root / "folder/shut") == root / "folder/shut"
+        assert file.there(root / "folder/shut")
+        assert file.chosen(root / "no", root / "folder/shut") == root / "folder/shut"
         found = reading.gather("test", [entry(root / "folder/shut")])
     assert found.absent[0].why == "/shut: Permission denied"
 
@@ -138,44 +73,52 @@ def test_an_open_file_of_a_process_that_ended() -> None:
     sensor.close()
 
 
-def test_a_list_of_several_pages_is_read_to_its_end() -> None:
-    """The kernel hands out some 4 KiB of such a list at a time."""
-    assert len(Path("/proc/self/smaps").read_text()) > 65536
-    assert 60_000 < len(reading.content(Path("/proc/self/smaps"))) <= 65536
-
-
-PARSERS: list[Callable[[str], object]] = [
-    procfs.core_seconds, procfs.core_ticks, schedstat.core_run_seconds, cpufreq.seconds_at,
-    cpufreq.online_count, thermal.celsius, threads.run_seconds, threads.resident_bytes,
-    threads.thread_count, kgsl.busy_ratio, nvgpu.load_ratio, phonegpu.ged_busy, phonegpu.ged_clock,
-    devfreq.load_ratio, reading.any_hertz, reading.percent, reading.cores,
-    lambda text: procfs.memory_bytes(text, "MemAvailable"),
-    lambda text: fdinfo.amount("engine", text), lambda text: fdinfo.amount("curfreq", text),
-    lambda text: fdinfo.amount("resident", text),
-]  # fmt: skip
-# Near enough to the real files to get past the first check of each.
-WORDS = st.sampled_from(["cpu", "cpu0", "cpu1", "0", "1", "-1", "17", "99999", "9" * 20, "9" * 30,
-                         "version", "15", "MemAvailable:", "kB", "%", "@", "Hz", "ns", "MHz", "KiB",
-                         "0-3", ",", ")", "nan", "1e9", "x", "\x00"])  # fmt: skip
-TEXTS = st.lists(st.tuples(WORDS, st.sampled_from([" ", "\n", "", "\t"])), max_size=24).map(
-    lambda pairs: "".join(word + gap for word, gap in pairs)
-)
-
-
-def finite(got: object) -> bool:
-    if isinstance(got, dict):
-        return all(map(finite, got.values()))
-    if isinstance(got, tuple | list):
-        return all(map(finite, got))
-    return bool(got) if isinstance(got, str) else math.isfinite(got)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("parse", PARSERS)
-@given(text=TEXTS | st.text(max_size=80))
-def test_any_text_is_a_finite_value_or_refused(parse: Callable[[str], object], text: str) -> None:
-    try:
-        got = parse(text)
-    except ValueError as error:
-        assert str(error)
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.EBUSY, errno.ENODATA, errno.EIO])
+def test_hardware_that_is_asleep_is_not_absent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    one = entry(plant(tmp_path, {"a": "7"}) / "a")
+    with monkeypatch.context() as asleep:
+        asleep.setattr(os, "pread", answers(number))
+        assert reading.usable(one.path, one.parse) == (number != errno.EIO)
+        found = reading.gather("test", [one])
+    if number == errno.EIO:
+        assert reasons(found) == ["/a: Input/output error"]
     else:
-        assert finite(got)
+        assert (values(found), found.absent) == ({"a_c": 7.0}, ())
+
+
+def test_a_file_read_once(tmp_path: Path) -> None:
+    plant(tmp_path, {"a": "7\n", "b": "off\n"})
+    assert [reading.once(tmp_path / name, parse.number) for name in "abc"] == [
+        7, "says 'off', not a whole number", "No such file or directory"]  # fmt: skip
+
+
+def test_a_folder_that_is_hidden_is_not_called_empty(tmp_path: Path) -> None:
+    """As Android hides /sys/class from apps."""
+    sys = tmp_path / "sys/class"
+    (absent,) = reading.lacking("test", tmp_path, sys, "battery").absent
+    assert absent == Absent("test", "no /sys/class")
+    sys.mkdir(parents=True)
+    (absent,) = reading.lacking("test", tmp_path, sys, "battery").absent
+    assert absent == Absent("test", "/sys/class has no battery")
+    with closed(tmp_path, "sys/class") as root:
+        (absent,) = reading.lacking("test", root, root / "sys/class", "battery").absent
+    why = "/sys/class: Permission denied"
+    assert absent == Absent("test", why, "run as root, or make /sys/class readable")
+
+
+def test_a_family_may_know_a_better_remedy(tmp_path: Path) -> None:
+    plant(tmp_path, {"a": "7", "folder/b": "7"})
+    with closed(tmp_path, "folder") as root:
+        found = reading.gather("test", [entry(root / "folder/b")], fix="chmod")
+    assert [(a.why, a.fix) for a in found.absent] == [("/b: Permission denied", "chmod")]
+
+
+def test_the_first_of_several_files(tmp_path: Path) -> None:
+    heat = Signal("test", "a_c", "gauge", "machine", SLOW_NS)
+    files = {tmp_path / "a": lambda text: 1.0, tmp_path / "b": lambda text: 2.0}
+    assert reading.first(tmp_path, heat, files) is None
+    plant(tmp_path, {"b": "x"})
+    one = reading.first(tmp_path, heat, files)
+    assert one is not None and (one.signals[0].where, one.parse("")) == ("/b", (2.0,))

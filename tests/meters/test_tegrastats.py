@@ -257,7 +257,7 @@ def test_rails_with_chips_of_their_own_need_no_tegrastats(tmp_path: Path) -> Non
 
 def test_no_tegrastats_or_one_that_cannot_start(tmp_path: Path) -> None:
     assert why(tegrastats.find(tmp_path)) == [
-        "there is no /usr/bin/tegrastats and no /usr/local/bin/tegrastats"
+        "no /usr/bin/tegrastats and no /usr/local/bin/tegrastats"
     ]
     plant(tmp_path, {"usr/bin/tegrastats": "x"})
     assert why(tegrastats.find(tmp_path)) == ["/usr/bin/tegrastats: Permission denied"]

@@ -76,6 +76,6 @@ def test_a_zone_without_a_readable_temperature(tmp_path: Path) -> None:
 
 
 def test_no_zone(tmp_path: Path) -> None:
-    assert reasons(thermal.find(tmp_path)) == ["/sys/class/thermal: No such file or directory"]
+    assert reasons(thermal.find(tmp_path)) == ["no /sys/class/thermal"]
     plant(tmp_path, {"sys/class/thermal/cooling_device0/type": "Fan\n"})
     assert reasons(thermal.find(tmp_path)) == ["/sys/class/thermal has no zone"]

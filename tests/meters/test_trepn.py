@@ -99,9 +99,9 @@ def test_lines_that_are_wrong_are_reported_by_number(tmp_path: Path) -> None:
     assert [(line.line, line.why) for line in log.refused] == [
         (1, "before the header: 'hello'"),
         (3, "battery_power_raw_w: the line ends before it"),
-        (4, "battery_power_raw_w: its time: not a number: 'x'"),
-        (5, "battery_power_raw_w: it is empty"),
-        (6, "battery_power_raw_w: not a number: '7\"'"),
+        (4, "battery_power_raw_w: its time: says 'x', not a number"),
+        (5, "battery_power_raw_w: is empty"),
+        (6, "battery_power_raw_w: says '7\"', not a number"),
         (7, "not a line of CSV: unexpected end of data"),
     ]
     assert column(log, "battery_status_count").value == [3, 3, 3, 3]
@@ -119,7 +119,7 @@ def test_a_column_of_an_unknown_unit_is_not_read(tmp_path: Path) -> None:
 def test_statistics_that_are_not(tmp_path: Path) -> None:
     log = log_of(tmp_path, HEAD + "System Statistics:\nSensor Id,Name\n1,A,B,x\n1,A\n")
     assert [(line.line, line.why) for line in log.refused] == [
-        (4, "statistics: not a number: 'x'"), (5, "statistics: not four columns"),
+        (4, "statistics: says 'x', not a number"), (5, "statistics: not four columns"),
     ]  # fmt: skip
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from handtorch.meters.file import KeptFile, said
-from handtorch.meters.scaled import folders, lacking, on_machine, plain, read_number, word
+from handtorch.meters.file import KeptFile, called, hint, said, within
+from handtorch.meters.parse import number, plain
+from handtorch.meters.reading import lacking, taken, unread
 from handtorch.meters.signal import SLOW_NS, Absent, Basis, Found, Kind, Signal, Value
 
 METER = "battery"
@@ -49,7 +50,7 @@ class Battery:
 
     def read(self) -> tuple[Value, ...]:
         charged = self.charged()
-        volts = self._volts() if "voltage_now" in self._files else "there is no voltage_now"
+        volts = self._volts() if "voltage_now" in self._files else "no voltage_now"
         values: dict[str, Value] = {"voltage_v": volts}
         if "power_w" in self._kinds:
             power = self._power(volts)
@@ -59,17 +60,17 @@ class Battery:
             values["drawn_energy_j"] = charged or drawn
         for what, file, per in (("temp_c", "temp", 10), ("charge_ratio", "capacity", 100)):
             if what in self._kinds:
-                found = read_number(self._files[file])
+                found = taken(self._files[file], number)
                 values[what] = found if isinstance(found, str) else found / per
         return tuple(values[what] for what in self._kinds)
 
     def charged(self) -> str:
         """Why its power is not what the machine uses; empty when it is."""
         for name, file in self._outside.items():
-            if read_number(file) == 1:
+            if taken(file, number) == 1:
                 return f"{name} gives power: the battery's is not what the machine uses"
         if "status" not in self._files:
-            return "there is no status: it may be charging"
+            return "no status: it may be charging"
         try:
             status = self._files["status"].text().strip()
         except OSError as error:
@@ -84,7 +85,7 @@ class Battery:
         return self._largest_current < _LEAST_UA if self._largest_current > 0 else None
 
     def _volts(self) -> Value:
-        found = read_number(self._files["voltage_now"])
+        found = taken(self._files["voltage_now"], number)
         if isinstance(found, str):
             return found
         if found <= 0:
@@ -94,11 +95,11 @@ class Battery:
     def _power(self, volts: Value) -> Value:
         """Without a sign: which way the current flows is known from the status."""
         if "power_now" in self._files:
-            found = read_number(self._files["power_now"])
+            found = taken(self._files["power_now"], number)
             if isinstance(found, str) or found != 0:
                 return found if isinstance(found, str) else abs(found) / 1e6
             return "power_now is 0 while it discharges"
-        current = read_number(self._files["current_now"])
+        current = taken(self._files["current_now"], number)
         if isinstance(current, str):
             return current
         self._largest_current = max(self._largest_current, abs(current))
@@ -111,7 +112,7 @@ class Battery:
     def _drawn(self, volts: Value, charged: str) -> Value:
         """The energy taken out since the first reading: over times when it was charged, none."""
         name = next(name for name in ("energy_now", *_CHARGES) if name in self._files)
-        now = read_number(self._files[name])
+        now = taken(self._files[name], number)
         if charged or isinstance(now, str):
             self._before = None
             return now
@@ -156,13 +157,13 @@ def _kinds(files: Mapping[str, KeptFile]) -> dict[str, tuple[Kind, Basis, str]]:
 
 def find(root: Path) -> Found:
     """Every battery of the machine itself; what is said of it now, too, is in `absent`."""
-    supplies = folders(root / _FOLDER)
+    supplies = within(root / _FOLDER)
     batteries = [folder for folder in supplies if _is_battery(folder)]
     absent, sensors = [], []
     for folder in batteries:
-        if word(folder / "scope") == "Device":
+        if hint(folder / "scope") == "Device":
             absent.append(Absent(METER, f"{folder.name}: the battery of a device that is attached"))
-        elif word(folder / "present") == "0":
+        elif hint(folder / "present") == "0":
             absent.append(Absent(METER, f"{folder.name}: no battery is in its place"))
         else:
             files, refused = _opened(root, folder, _FILES)
@@ -173,14 +174,14 @@ def find(root: Path) -> Found:
                     refused += hidden
                     if online:
                         outside[supply.name] = online["online"]
-            battery = Battery(on_machine(root, folder), files, outside)
+            battery = Battery(called(root, folder), files, outside)
             absent += [*refused, *_said(folder.name, battery)]
             if battery.signals:
                 sensors.append(battery)
             else:
                 battery.close()
     if not batteries:
-        absent.append(Absent(METER, lacking(root, _FOLDER, "battery")))
+        return lacking(METER, root, root / _FOLDER, "battery")
     return Found(tuple(sensors), tuple(absent))
 
 
@@ -202,22 +203,25 @@ def _said(name: str, battery: Battery) -> list[Absent]:
 
 
 def _is_battery(folder: Path) -> bool:
-    kind = word(folder / "type")
+    kind = hint(folder / "type")
     return kind == "Battery" if kind else folder.name.lower().startswith("bat")
 
 
 def _opened(
     root: Path, folder: Path, names: tuple[str, ...]
 ) -> tuple[dict[str, KeptFile], list[Absent]]:
-    """The files that are there; one that is there and refuses is absent, with why."""
-    files, absent = {}, []
+    """The files that are there; one that is there and cannot be opened is absent, with why."""
+    files: dict[str, KeptFile] = {}
+    absent: list[Absent] = []
     for name in names:
+        file = KeptFile(folder / name)
         try:
-            files[name] = KeptFile(folder / name)
+            file.text()
         except FileNotFoundError:
             continue
         except OSError as error:
-            where = on_machine(root, folder / name)
-            fix = "run as root" if isinstance(error, PermissionError) else ""
-            absent.append(Absent(METER, f"{where}: {said(error)}", fix))
+            if error.filename is not None:      # of opening; a gauge that is busy may answer later
+                absent += unread(METER, root, file.path, error).absent
+                continue
+        files[name] = file
     return files, absent

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from handtorch.meters.log import Refused, lines
-from handtorch.meters.scaled import MOST_SHOWN
+from handtorch.meters.parse import number, shown
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class History:
 def read_log(path: Path) -> History:
     """Raises StorageError for a file that cannot be read."""
     reader = _Reader()
-    for number, text in lines(path):
+    for line, text in lines(path):
         if text.strip():
-            reader.take(number, text)
+            reader.take(line, text)
     return History(reader.began, reader.capacity_mah, tuple(reader.points), tuple(reader.notes),
                    tuple(reader.refused))  # fmt: skip
 
@@ -93,47 +93,47 @@ class _Reader:
         self._words: dict[str, str | None] = {"plug": None, "status": None}
         self._section = "before"
 
-    def take(self, number: int, text: str) -> None:
+    def take(self, line: int, text: str) -> None:
         if text.startswith("Battery History"):
             self._section = "history"
-            self.notes.append(number)
+            self.notes.append(line)
         elif text.startswith("Statistics since"):
             self._section = "statistics"
-            self._refuse(number, "statistics, not history")
+            self._refuse(line, "statistics, not history")
         elif self._section == "statistics":
             if found := _CAPACITY.search(text):
                 self.capacity_mah = float(found[1])
-                self.notes.append(number)
+                self.notes.append(line)
             else:
-                self._refuse(number, "statistics, not history")
+                self._refuse(line, "statistics, not history")
         elif text.strip().startswith(("Details:", "/proc/stat=")):
-            self.notes.append(number)           # the processor's use, between two changes of charge
+            self.notes.append(line)           # the processor's use, between two changes of charge
         elif found := _LINE.fullmatch(text):
-            self._line(number, found)
+            self._line(line, found)
         else:
-            self._refuse(number, f"not a line of the history: {text.strip()[:MOST_SHOWN]!r}")
+            self._refuse(line, f"not a line of the history: {shown(text)}")
 
-    def _refuse(self, number: int, why: str) -> None:
-        self.refused.append(Refused(number, why))
+    def _refuse(self, line: int, why: str) -> None:
+        self.refused.append(Refused(line, why))
 
-    def _line(self, number: int, found: re.Match[str]) -> None:
+    def _line(self, line: int, found: re.Match[str]) -> None:
         time_s, rest = seconds(found["time"]), found["rest"].strip()
         if time_s is None:
-            self._refuse(number, f"not a time: {found['time'][:MOST_SHOWN]!r}")
+            self._refuse(line, f"not a time: {shown(found['time'])}")
             return
         if clock := next((c for c in _CLOCKS if rest.startswith(c)), None):
             self.began = self.began or rest.removeprefix(clock).strip()
-            self.notes.append(number)
+            self.notes.append(line)
             return
         level, _, changes = rest.partition(" ")
         if re.fullmatch(r"\d{3}", level, re.ASCII) is None or int(level) > 100:
-            self._refuse(number, f"not a charge in per cent: {level[:MOST_SHOWN]!r}")
+            self._refuse(line, f"not a charge in per cent: {shown(level)}")
             return
         events, why = self._changes(changes)
         if why:
-            self._refuse(number, why)
+            self._refuse(line, why)
         self.points.append(Point(
-            number, time_s, int(level) / 100, self._numbers["volt"], self._numbers["temp"],
+            line, time_s, int(level) / 100, self._numbers["volt"], self._numbers["temp"],
             self._words["plug"], self._words["status"], self._numbers["charge"], events,
         ))  # fmt: skip
 
@@ -143,11 +143,11 @@ class _Reader:
         for word in _WORDS.findall(text):
             name, equals, value = word.partition("=")
             if equals and name in _NUMBERS:
-                if re.fullmatch(r"-?\d{1,9}", value, re.ASCII):
-                    self._numbers[name] = int(value) / _NUMBERS[name]
-                else:
+                try:
+                    self._numbers[name] = number(value) / _NUMBERS[name]
+                except ValueError as error:
                     self._numbers[name] = None
-                    wrong.append(f"{name}: not a number: {value[:MOST_SHOWN]!r}")
+                    wrong.append(f"{name}: {error}")
             elif equals and name in self._words:
                 self._words[name] = value
             else:

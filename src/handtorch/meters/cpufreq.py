@@ -8,25 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from handtorch.meters.file import called, chosen, hint, there, within
+from handtorch.meters.parse import cores, count, hertz, shown
 from handtorch.meters.procfs import TICK_NS, TICK_S, TICKS_PER_S
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    chosen,
-    cores,
-    count,
-    gather,
-    hertz,
-    hint,
-    joined,
-    looked,
-    nothing,
-    number,
-    there,
-    within,
-)
-from handtorch.meters.signal import MEDIUM_NS, SLOW_NS, Found, Signal, Value
+from handtorch.meters.reading import Entry, gather, joined, nothing, single, table
+from handtorch.meters.signal import MEDIUM_NS, SLOW_NS, Found, Signal
 
 METER = "cpufreq"
 _KHZ = 1000
@@ -92,7 +78,7 @@ def _clock(root: Path, members: tuple[int, ...], folder: Path) -> Entry | None:
                where=called(root, path))
         for core in members
     )  # fmt: skip
-    return Entry(path, signals, lambda text: [hertz(number(text), _KHZ)] * len(members))
+    return Entry(path, signals, lambda text: [hertz(text, _KHZ)] * len(members))
 
 
 def seconds_at(text: str) -> dict[int, float]:
@@ -101,7 +87,7 @@ def seconds_at(text: str) -> dict[int, float]:
     for line in text.splitlines():
         fields = line.split()
         if len(fields) != 2:
-            raise ValueError(f"says {line[:40]!r}, not a frequency and a time")
+            raise ValueError(f"says {shown(line)}, not a frequency and a time")
         found[count(fields[0])] = count(fields[1]) / TICKS_PER_S
     if not found:
         raise ValueError("is empty")
@@ -109,29 +95,16 @@ def seconds_at(text: str) -> dict[int, float]:
 
 
 def _states(root: Path, members: tuple[int, ...], path: Path) -> Found:
-    table = looked(METER, root, path, seconds_at)
-    if isinstance(table, Found):
-        return table
-    known = list(table)
-
-    def parse(text: str) -> list[Value]:
-        seconds = seconds_at(text)
-        return [seconds.get(khz, f"no longer lists {khz} kHz") for khz in known]
-
     part = f"cpu{members[0]}" + f"-{members[-1]}" * (len(members) > 1)
-    signals = tuple(
-        Signal(METER, f"cpu{members[0]}_at_{khz}khz_s", "counter", part, SLOW_NS, TICK_NS,
-               step=TICK_S, where=called(root, path))
-        for khz in known
-    )  # fmt: skip
-    return gather(METER, (Entry(path, signals, parse),))
+    return table(METER, root, path, seconds_at, lambda khz: Signal(
+        METER, f"cpu{members[0]}_at_{khz}khz_s", "counter", part, SLOW_NS, TICK_NS, step=TICK_S,
+    ), "no longer lists {} kHz")  # fmt: skip
 
 
 def _find_online(root: Path, home: Path) -> Found:
     path = home / "online"
-    signal = Signal(METER, "cores_online_count", "gauge", "cpu", SLOW_NS, step=1.0,
-                    where=called(root, path))
-    return gather(METER, (Entry(path, (signal,), alone(online_count)),))
+    signal = Signal(METER, "cores_online_count", "gauge", "cpu", SLOW_NS, step=1.0)
+    return gather(METER, (single(root, path, signal, online_count),))
 
 
 def online_count(text: str) -> float:

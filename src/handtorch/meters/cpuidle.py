@@ -9,19 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from handtorch.meters.file import said
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    count,
-    gather,
-    hint,
-    listed,
-    nothing,
-    plain,
-    there,
-)
+from handtorch.meters.file import hint, there, within
+from handtorch.meters.parse import count, plain
+from handtorch.meters.reading import Entry, gather, lacking, nothing, single
 from handtorch.meters.signal import SLOW_NS, Found, Signal
 
 METER = "cpuidle"
@@ -32,27 +22,25 @@ _SLACK = 1.02                           # boot begins to count idle time before 
 def find(root: Path) -> Found:
     """One counter for each state of each core, where these can be believed."""
     home = root / "sys/devices/system/cpu"
-    try:
-        cores = [name for name in listed(home, "cpu[0-9]+") if there(home / name / "cpuidle")]
-        states = {core: listed(home / core / "cpuidle", "state[0-9]+") for core in cores}
-    except OSError as error:
-        return nothing(METER, f"{called(root, home)}: {said(error)}")
-    if not any(states.values()):
-        return nothing(METER, f"no core has {called(root, home)}/cpuN/cpuidle")
-    if why := _guest(root) or _unbelievable(root, home, states):
+    cores = [core for core in within(home, "cpu[0-9]+") if there(core / "cpuidle")]
+    states = {core.name: within(core / "cpuidle", "state[0-9]+") for core in cores}
+    if not cores:
+        return lacking(METER, root, home, "cpuN/cpuidle")
+    for core in cores:
+        if not states[core.name]:
+            return lacking(METER, root, core / "cpuidle", "state")
+    if why := _guest(root) or _unbelievable(root, states):
         return nothing(METER, why)
     return gather(METER, [
-        _entry(root, core, home / core / "cpuidle" / state) for core in cores
-        for state in states[core]
+        _entry(root, core, state) for core, inside in states.items() for state in inside
     ])  # fmt: skip
 
 
 def _entry(root: Path, core: str, state: Path) -> Entry:
     # Two states of one name ("C2_ACPI" on some boards) differ in their number.
     name = f"{plain(state.name)}_{plain(hint(state / 'name') or 'unnamed')}"
-    signal = Signal(METER, f"{core}_{name}_s", "counter", core, SLOW_NS, step=1e-6,
-                    where=called(root, state / "time"))
-    return Entry(state / "time", (signal,), alone(lambda text: count(text) / 1e6))
+    signal = Signal(METER, f"{core}_{name}_s", "counter", core, SLOW_NS, step=1e-6)
+    return single(root, state / "time", signal, lambda text: count(text) / 1e6)
 
 
 def _guest(root: Path) -> str:
@@ -68,13 +56,13 @@ def _guest(root: Path) -> str:
     return ""
 
 
-def _unbelievable(root: Path, home: Path, states: dict[str, list[str]]) -> str:
+def _unbelievable(root: Path, states: dict[str, list[Path]]) -> str:
     """Why the counts cannot be true, or "". A count that cannot be read is judged elsewhere."""
     uptime = re.match(r"[0-9]+(\.[0-9]+)?", hint(root / "proc/uptime"))
     total = 0
-    for core, names in states.items():
+    for core, inside in states.items():
         try:
-            times = [count(hint(home / core / "cpuidle" / name / "time")) for name in names]
+            times = [count(hint(state / "time")) for state in inside]
         except ValueError:
             continue
         idle_s = sum(times) / 1e6

@@ -11,22 +11,9 @@ import re
 from pathlib import Path
 
 from handtorch.meters import kgsl, mali, nvgpu
-from handtorch.meters.file import said
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    count,
-    distinct,
-    gather,
-    hertz,
-    joined,
-    listed,
-    nothing,
-    percent,
-    plain,
-    there,
-)
+from handtorch.meters.file import there, within
+from handtorch.meters.parse import distinct, hertz, percent, plain, shown
+from handtorch.meters.reading import gather, joined, lacking, nothing, single
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal
 
 METER = "devfreq"
@@ -39,34 +26,30 @@ _LOAD = re.compile(r"([0-9]{1,3})@[0-9]{1,12}Hz")
 def find(root: Path) -> Found:
     """The clock of every part, and its load where the driver says in what unit."""
     home = root / "sys/class/devfreq"
-    try:
-        nodes = listed(home)
-    except OSError as error:
-        return nothing(METER, f"{called(root, home)}: {said(error)}")
+    nodes = within(home)
     owners = _owners(root)
     entries, double = [], []
-    for name, short in zip(nodes, distinct(map(plain, nodes)), strict=True):
-        if owner := _owner(home / name, owners):
-            double.append(nothing(METER, f"{name}: the family {owner} tells of this GPU"))
+    for node, short in zip(nodes, distinct(plain(node.name) for node in nodes), strict=True):
+        if owner := _owner(node, owners):
+            double.append(nothing(METER, f"{node.name}: the family {owner} tells of this GPU"))
             continue
-        for file, what, parse in (
-            ("cur_freq", "clock_hz", alone(lambda text: hertz(count(text)))),
-            ("load", "busy_ratio", alone(load_ratio)),
+        for path, what, parse in (
+            (node / "cur_freq", "clock_hz", hertz),
+            (node / "load", "busy_ratio", load_ratio),
         ):
-            path = home / name / file
             if there(path):
-                signal = Signal(METER, f"{short}_{what}", "gauge", part_of(name), MEDIUM_NS,
-                                basis="documented", where=called(root, path))
-                entries.append(Entry(path, (signal,), parse))
+                signal = Signal(METER, f"{short}_{what}", "gauge", part_of(node.name), MEDIUM_NS,
+                                basis="documented")
+                entries.append(single(root, path, signal, parse))
     if not entries and not double:
-        return nothing(METER, f"{called(root, home)} has no part with a clock")
+        return lacking(METER, root, home, "part with a clock")
     return joined((gather(METER, entries), *double))
 
 
 def load_ratio(text: str) -> float:
     match = _LOAD.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"says {text.strip()[:40]!r}, in a unit that only its driver knows")
+        raise ValueError(f"says {shown(text)}, in a unit that only its driver knows")
     return percent(match[1])
 
 

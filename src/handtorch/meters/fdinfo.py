@@ -9,21 +9,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from handtorch.meters.file import said
-from handtorch.meters.reading import (
-    Entry,
-    Parse,
-    called,
-    count,
-    distinct,
-    gather,
-    hertz,
-    hint,
-    joined,
-    listed,
-    nothing,
-    plain,
-)
+from handtorch.meters.file import called, hint, within
+from handtorch.meters.parse import count, distinct, hertz, plain, shown
+from handtorch.meters.reading import Entry, Parse, gather, joined, lacking, nothing
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, Found, Kind, Signal, Value
 
 METER = "fdinfo"
@@ -44,17 +32,13 @@ _WHAT: dict[str, tuple[str, Kind, int]] = {
 def find(root: Path, pid: int) -> Found:
     """One set of signals for each opening of a GPU; copies of a descriptor are one opening."""
     home = root / "proc" / str(pid) / "fdinfo"
-    try:
-        files = listed(home, "[0-9]+")
-    except OSError as error:
-        return nothing(METER, f"{called(root, home)}: {said(error)}")
     clients: dict[tuple[str, ...], tuple[Path, dict[str, str]]] = {}
-    for name in files:
-        told = lines(hint(home / name))
+    for path in within(home, "[0-9]+"):
+        told = lines(hint(path))
         if "drm-driver" in told:
-            clients.setdefault(identity(told), (home / name, told))
+            clients.setdefault(identity(told), (path, told))
     if not clients:
-        return nothing(METER, f"process {pid} has no GPU open that counts its use")
+        return lacking(METER, root, home, "GPU open that counts its use")
     names = distinct(
         plain(driver) + f"_client{plain(client)}" * (len(clients) > 1)
         for driver, _, client in clients
@@ -77,10 +61,10 @@ def amount(kind: str, text: str) -> Value:
     value, _, unit = text.partition(" ")
     factor = _UNITS[kind].get(unit.strip())
     if factor is None:
-        raise ValueError(f"says {text[:40]!r}, in an unknown unit")
+        raise ValueError(f"says {shown(text)}, in an unknown unit")
     if kind == "engine":
         return count(value) / 1e9
-    return hertz(count(value), factor) if kind == "curfreq" else float(count(value) * factor)
+    return hertz(value, factor) if kind == "curfreq" else float(count(value) * factor)
 
 
 def _client(root: Path, name: str, key: tuple[str, ...], path: Path, told: dict[str, str]) -> Found:

@@ -7,26 +7,23 @@ and in_powerN_input (mW), N from 0; NVIDIA's Jetson Developer Guide 32.6.1. JetP
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from handtorch.meters.file import KeptFile, said
+from handtorch.meters.file import KeptFile, called, hint, there, within
+from handtorch.meters.parse import count, number, plain
 from handtorch.meters.rails import NOT_CONNECTED, Board, board_of
-from handtorch.meters.scaled import (
-    ScaledFiles,
-    folders,
+from handtorch.meters.reading import (
+    FileSensor,
     lacking,
-    on_machine,
     once,
-    open_scaled,
-    parted,
-    plain,
-    read_number,
-    word,
+    sifted,
+    single,
+    taken,
+    usable,
 )
 from handtorch.meters.signal import (
     FAST_NS,
@@ -66,33 +63,40 @@ class _Channel:
         name = "in_voltage" if self.iio else "in"
         return self.folder / f"{name}{self.number}_input"
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that its power is made of."""
+        return (self.power,) if self.iio else (self.current, self.voltage)
+
 
 class Rails:
-    """The rails of one chip with the mainline driver: power is voltage times current.
+    """Rails of one chip whose power is voltage times current, from files in mV and mA.
 
-    Every read of the chip waits for the next conversion, so the currents are read each time and
-    the voltages only when they are a second old. The channels are read one after another."""
+    A read of this family's chip waits for the next conversion, so the currents are read each time
+    and the voltages only when they are a second old. The rails are read one after another."""
 
     waits = True
 
     def __init__(
         self,
         rails: Sequence[tuple[Signal, KeptFile, KeptFile]],
+        voltage_ns: int = VOLTAGE_NS,
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self.signals = tuple(signal for signal, _, _ in rails)
         self._files = tuple((current, voltage) for _, current, voltage in rails)
-        self._clock = clock
+        self._voltage_ns, self._clock = voltage_ns, clock
         self._voltages: list[Value] = []
         self._read_ns = 0
 
     def read(self) -> tuple[Value, ...]:
         now_ns = self._clock()
-        if not self._voltages or now_ns - self._read_ns >= VOLTAGE_NS:
-            self._voltages = [read_number(voltage) for _, voltage in self._files]
+        known = self._voltages and not any(isinstance(mv, str) for mv in self._voltages)
+        if not known or now_ns - self._read_ns >= self._voltage_ns:
+            self._voltages = [taken(voltage, number) for _, voltage in self._files]
             self._read_ns = now_ns
         both = zip(self._files, self._voltages, strict=True)
-        return tuple(_watts(read_number(current), mv) for (current, _), mv in both)
+        return tuple(_watts(taken(current, number), mv) for (current, _), mv in both)
 
     def close(self) -> None:
         for files in self._files:
@@ -110,29 +114,29 @@ def _watts(milliamperes: Value, millivolts: Value) -> Value:
 
 def chips(root: Path) -> list[Path]:
     """The folders in which channels lie, of either driver."""
-    old = folders(root / _DRIVERS / "ina3221x", "*-*")
-    new = folders(root / _DRIVERS / "ina3221", "*-*")
+    old = within(root / _DRIVERS / "ina3221x", ".*-.*")
+    new = within(root / _DRIVERS / "ina3221", ".*-.*")
     return [
-        *(folder for chip in old for folder in folders(chip, "iio[:_]device*")),
-        *(folder for chip in new for folder in folders(chip / "hwmon", "hwmon*")),
+        *(folder for chip in old for folder in within(chip, "iio[:_]device.*")),
+        *(folder for chip in new for folder in within(chip / "hwmon", "hwmon.*")),
     ]
 
 
 def find(root: Path) -> Found:
     """One sensor for each chip; rails know their parent where the board is one we know."""
-    there = chips(root)
-    if not there:
-        why = lacking(root, _DRIVERS, "chip of ina3221 or ina3221x")
-        return Found(absent=(Absent(METER, why),))
-    channels, absent = _channels(root, there)
+    folders = chips(root)
+    if not folders:
+        return lacking(METER, root, root / _DRIVERS, "chip of ina3221 or ina3221x")
+    channels, absent = _channels(root, folders)
     board = board_of([channel.label for channel in channels])
     if channels and board is None:
         names = ", ".join(channel.label for channel in channels)
         why = f"{names}: no board we know has these rails; none is taken for a part of another"
         absent.append(Absent(METER, why))
-    answering = {channel.label for channel in channels if _answers(channel)}
+    answering = {channel.label for channel in channels
+                 if all(usable(path, number) for path in channel.files)}  # fmt: skip
     sensors: list[Sensor] = []
-    for folder in there:
+    for folder in folders:
         own = [channel for channel in channels if channel.folder == folder]
         sensor, refused = _open(root, own, answering, board) if own else (None, [])
         absent += refused
@@ -141,38 +145,33 @@ def find(root: Path) -> Found:
     return Found(tuple(sensors), tuple(absent))
 
 
-def _channels(root: Path, there: list[Path]) -> tuple[list[_Channel], list[Absent]]:
+def _channels(root: Path, folders: list[Path]) -> tuple[list[_Channel], list[Absent]]:
     channels: list[_Channel] = []
     absent: list[Absent] = []
-    for folder in there:
+    for folder in folders:
         iio = folder.name.startswith("iio")
         found = []
         for n in range(3) if iio else range(1, 4):
-            label = word(folder / (f"rail_name_{n}" if iio else f"in{n}_label"))
+            label = hint(folder / (f"rail_name_{n}" if iio else f"in{n}_label"))
             channel = _Channel(folder, n, label or f"{_chip(folder)}_{n}", iio)
-            if not os.path.exists(channel.power if iio else channel.current):
+            if not there(channel.files[0]):
                 continue
             if label == NOT_CONNECTED:
                 absent.append(Absent(METER, f"{_chip(folder)} channel {n}: not connected"))
-            elif word(folder / f"in{n}_enable") == "0":
+            elif hint(folder / f"in{n}_enable") == "0":
                 absent.append(Absent(METER, f"{_chip(folder)} {label}: switched off"))
             else:
                 found.append(channel)
         if not found:
-            absent.append(Absent(METER, f"{on_machine(root, folder)}: no channel can be read"))
+            absent.append(Absent(METER, f"{called(root, folder)}: no channel can be read"))
         channels += found
     # A name that two chips have would mean two different rails.
-    count = Counter(plain(channel.label) for channel in channels)
+    alike = Counter(plain(channel.label) for channel in channels)
     return [
-        channel if count[plain(channel.label)] == 1
+        channel if alike[plain(channel.label)] == 1
         else replace(channel, label=f"{channel.label}_{_chip(channel.folder)}_{channel.number}")
         for channel in channels
     ], absent  # fmt: skip
-
-
-def _answers(channel: _Channel) -> bool:
-    needed = (channel.power,) if channel.iio else (channel.current, channel.voltage)
-    return not any(isinstance(once(path), str) for path in needed)
 
 
 def _chip(folder: Path) -> str:
@@ -185,34 +184,21 @@ def _open(
 ) -> tuple[Sensor | None, list[Absent]]:
     """The sensor of one chip, or none; and what of it cannot be read."""
     signals = [_signal(channel, answering, board) for channel in own]
+    notes: list[Absent] = []
+    if not own[0].iio:
+        signals, notes = _timed(signals, own[0].folder)
+    good, absent = sifted(METER, [
+        single(root, path, signal, lambda text: number(text) / 1e3)
+        for signal, channel in zip(signals, own, strict=True) for path in channel.files
+    ])  # fmt: skip
+    notes += absent
     if own[0].iio:
-        files, absent = parted(
-            open_scaled(root, signal, channel.power, 1e3)
-            for signal, channel in zip(signals, own, strict=True)
-        )
-        return (ScaledFiles(files, waits=True) if files else None), list(absent)
-    signals, notes = _timed(signals, own[0].folder)
-    rails = []
-    for signal, channel in zip(signals, own, strict=True):
-        where = on_machine(root, channel.current)
-        try:
-            current = KeptFile(channel.current)
-        except OSError as error:
-            notes.append(Absent(METER, f"{where}: {said(error)}"))
-            continue
-        try:
-            voltage = KeptFile(channel.voltage)
-        except OSError as error:
-            current.close()
-            notes.append(Absent(METER, f"{on_machine(root, channel.voltage)}: {said(error)}"))
-            continue
-        rail = (replace(signal, where=where), current, voltage)
-        if isinstance(watts := _watts(read_number(current), read_number(voltage)), str):
-            notes.append(Absent(METER, f"{where}: {watts}"))
-            current.close()
-            voltage.close()
-        else:
-            rails.append(rail)
+        return (FileSensor(good, waits=True) if good else None), notes
+    kept = {entry.path: entry.signals[0] for entry in good}
+    rails = [
+        (kept[channel.current], KeptFile(channel.current), KeptFile(channel.voltage))
+        for channel in own if kept.keys() >= set(channel.files)
+    ]  # fmt: skip
     return (Rails(rails) if rails else None), notes
 
 
@@ -220,11 +206,11 @@ def _signal(channel: _Channel, answering: set[str], board: Board | None) -> Sign
     """A parent is one of the rails that can be read."""
     rail = board.rail(channel.label) if board else None
     parent = rail.parent if rail and rail.parent in answering else ""
-    shunt_uohm = once(channel.folder / f"shunt{channel.number}_resistor")
+    shunt_uohm = once(channel.folder / f"shunt{channel.number}_resistor", count)
     shunt_ohm = rail.shunt_ohm if rail else None
     if not isinstance(shunt_uohm, str) and shunt_uohm > 0:
         shunt_ohm = shunt_uohm / 1e6
-    millivolts = once(channel.voltage)
+    millivolts = once(channel.voltage, number)
     step = 0.0
     if shunt_ohm is not None and not isinstance(millivolts, str):
         step = SHUNT_STEP_V / shunt_ohm * millivolts / 1e3
@@ -246,7 +232,7 @@ def _timed(signals: list[Signal], folder: Path) -> tuple[list[Signal], list[Abse
     update_interval is channels x samples x (bus + shunt conversion). With more than one sample the
     chip keeps a running mean, new = old + (reading - old) / samples, brought up to date every
     interval / samples: its time constant is the interval."""
-    interval, samples = once(folder / "update_interval"), once(folder / "samples")
+    interval, samples = (once(folder / name, count) for name in ("update_interval", "samples"))
     if isinstance(interval, str):
         return signals, [Absent(METER, f"{_chip(folder)} update_interval: {interval}")]
     many = not isinstance(samples, str) and samples > 1

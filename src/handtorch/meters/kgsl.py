@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    chosen,
-    count,
-    gather,
-    hertz,
-    joined,
-    nothing,
-    percent,
-    there,
-)
+from handtorch.meters.file import there
+from handtorch.meters.parse import count, hertz, percent, shown
+from handtorch.meters.reading import first, gather, joined, nothing
 from handtorch.meters.signal import MEDIUM_NS, SLOW_NS, Found, Signal, Value
 
 METER = "kgsl"
@@ -32,32 +22,25 @@ def find(root: Path) -> Found:
     home = root / DEVICE
     if not there(home):
         return nothing(METER, f"no /{DEVICE}")
-    busy = chosen(home / "gpubusy", home / "gpu_busy_percentage")
-    clock = chosen(home / "gpuclk", home / "devfreq/cur_freq")
-    found = []
-    if busy is None:
-        found.append(nothing(METER, f"/{DEVICE} has neither gpubusy nor gpu_busy_percentage"))
-    else:
-        # Both come from one pair of counts, renewed once they span a second (UPDATE_BUSY_VAL).
-        signal = Signal(METER, "gpu_busy_ratio", "window", "gpu", SLOW_NS, SLOW_NS,
-                        basis="documented", where=called(root, busy))
-        parse = busy_ratio if busy.name == "gpubusy" else percent
-        found.append(gather(METER, (Entry(busy, (signal,), alone(parse)),)))
-    if clock is None:
-        found.append(nothing(METER, f"/{DEVICE} has neither gpuclk nor devfreq/cur_freq"))
-    else:
-        signal = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented",
-                        where=called(root, clock))
-        parse_clock = alone(lambda text: hertz(count(text)))
-        found.append(gather(METER, (Entry(clock, (signal,), parse_clock),)))
-    return joined(found)
+    # Both come from one pair of counts, renewed once they span a second (UPDATE_BUSY_VAL).
+    busy = Signal(METER, "gpu_busy_ratio", "window", "gpu", SLOW_NS, SLOW_NS, basis="documented")
+    clock = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented")
+    return joined(
+        gather(METER, (entry,)) if entry else nothing(METER, f"/{DEVICE} has {lack}")
+        for lack, entry in (
+            ("neither gpubusy nor gpu_busy_percentage", first(root, busy, {
+                home / "gpubusy": busy_ratio, home / "gpu_busy_percentage": percent})),
+            ("neither gpuclk nor devfreq/cur_freq", first(root, clock, {
+                home / "gpuclk": hertz, home / "devfreq/cur_freq": hertz})),
+        )
+    )  # fmt: skip
 
 
 def busy_ratio(text: str) -> Value:
     """`  busy total`, both in us. Raises ValueError."""
     fields = text.split()
     if len(fields) != 2:
-        raise ValueError(f"says {text.strip()[:40]!r}, not two times")
+        raise ValueError(f"says {shown(text)}, not two times")
     busy, total = map(count, fields)
     if busy == total == 0:
         return "the GPU is off"

@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    any_hertz,
-    called,
-    chosen,
-    gather,
-    joined,
-    nothing,
-    percent,
-    there,
-    within,
-)
+from handtorch.meters.file import there, within
+from handtorch.meters.parse import any_hertz, percent
+from handtorch.meters.reading import first, gather, joined, nothing
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal
 
 METER = "mali"
@@ -33,20 +23,16 @@ def find(root: Path) -> Found:
     home = root / DEVICE
     if not there(home):
         return nothing(METER, f"no /{DEVICE}")
-    busy = chosen(home / "utilization", home / "utilisation")
-    clock = chosen(home / "clock", home / "cur_freq",
-                   *(node / "cur_freq" for node in within(home / "devfreq")))
-    found = []
-    if busy is None:
-        found.append(nothing(METER, f"/{DEVICE} has no utilization"))
-    else:
-        signal = Signal(METER, "gpu_busy_ratio", "window", "gpu", MEDIUM_NS, _PERIOD_NS, step=0.01,
-                        basis="documented", where=called(root, busy))
-        found.append(gather(METER, (Entry(busy, (signal,), alone(percent)),)))
-    if clock is None:
-        found.append(nothing(METER, f"/{DEVICE} has no clock"))
-    else:
-        signal = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented",
-                        where=called(root, clock))
-        found.append(gather(METER, (Entry(clock, (signal,), alone(any_hertz)),)))
-    return joined(found)
+    busy = Signal(METER, "gpu_busy_ratio", "window", "gpu", MEDIUM_NS, _PERIOD_NS, step=0.01,
+                  basis="documented")
+    clock = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented")
+    clocks = [home / "clock", home / "cur_freq",
+              *(node / "cur_freq" for node in within(home / "devfreq"))]
+    return joined(
+        gather(METER, (entry,)) if entry else nothing(METER, f"/{DEVICE} has no {lack}")
+        for lack, entry in (
+            ("utilization", first(root, busy, {
+                home / "utilization": percent, home / "utilisation": percent})),
+            ("clock", first(root, clock, dict.fromkeys(clocks, any_hertz))),
+        )
+    )  # fmt: skip

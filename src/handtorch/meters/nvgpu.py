@@ -8,19 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    chosen,
-    count,
-    gather,
-    hertz,
-    joined,
-    nothing,
-    there,
-    within,
-)
+from handtorch.meters.file import called, there, within
+from handtorch.meters.parse import count, hertz
+from handtorch.meters.reading import first, gather, joined, nothing, single
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal
 
 METER = "nvgpu"
@@ -40,15 +30,14 @@ def find(root: Path) -> Found:
     if home is None:
         return nothing(METER, "no gpu.0/load, nor one beside a Jetson's GPU in /sys/class/devfreq")
     load = Signal(METER, "gpu_busy_ratio", "gauge", "gpu", MEDIUM_NS, step=0.001,
-                  basis="documented", where=called(root, home / "load"))
-    found = [gather(METER, (Entry(home / "load", (load,), alone(load_ratio)),), waits=True)]
-    clock = chosen(*(node / "cur_freq" for node in within(home / "devfreq")))
-    if clock is None:
-        return joined((*found, nothing(METER, f"{called(root, home)} has no devfreq/*/cur_freq")))
-    signal = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented",
-                    where=called(root, clock))
-    parse = alone(lambda text: hertz(count(text)))
-    return joined((*found, gather(METER, (Entry(clock, (signal,), parse),))))
+                  basis="documented")
+    clock = Signal(METER, "gpu_clock_hz", "gauge", "gpu", MEDIUM_NS, basis="documented")
+    entry = first(root, clock, {node / "cur_freq": hertz for node in within(home / "devfreq")})
+    return joined((
+        gather(METER, (single(root, home / "load", load, load_ratio),), waits=True),
+        gather(METER, (entry,)) if entry
+        else nothing(METER, f"{called(root, home)} has no devfreq/*/cur_freq"),
+    ))  # fmt: skip
 
 
 def load_ratio(text: str) -> float:

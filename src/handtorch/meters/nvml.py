@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Protocol, cast
 
+from handtorch.meters.reading import nothing
 from handtorch.meters.signal import MEDIUM_NS, Absent, Found, Kind, Sensor, Signal, Value
 
 METER = "nvml"
@@ -117,13 +118,13 @@ def load() -> Nvml:
 def find(root: Path, load: Callable[[], Nvml] = load) -> Found:
     """Every GPU that answers. A library belongs to the running machine: no other root has any."""
     if root != Path("/"):
-        return Found(absent=(Absent(METER, "only on the machine itself, not below a folder"),))
+        return nothing(METER, "only on the machine itself, not below a folder")
     try:
         library = load()
     except OSError:
-        return Found(absent=(Absent(METER, f"{LIBRARY} cannot be loaded: no NVIDIA driver here"),))
+        return nothing(METER, f"{LIBRARY} cannot be loaded: no NVIDIA driver here")
     if why := asked(library, "nvmlInit_v2"):
-        return Found(absent=(Absent(METER, f"{LIBRARY} does not start: {why}"),))
+        return nothing(METER, f"{LIBRARY} does not start: {why}")
     found = _gpus(library)
     asked(library, "nvmlShutdown")              # each sensor holds the library for itself
     return found
@@ -132,9 +133,9 @@ def find(root: Path, load: Callable[[], Nvml] = load) -> Found:
 def _gpus(library: Nvml) -> Found:
     count = ctypes.c_uint()
     if why := asked(library, "nvmlDeviceGetCount_v2", ctypes.byref(count)):
-        return Found(absent=(Absent(METER, f"the GPUs cannot be counted: {why}"),))
+        return nothing(METER, f"the GPUs cannot be counted: {why}")
     if not 0 < count.value <= _ENOUGH:
-        return Found(absent=(Absent(METER, f"{LIBRARY} counts {count.value} GPUs"),))
+        return nothing(METER, f"{LIBRARY} counts {count.value} GPUs")
     sensors: list[Sensor] = []
     absent: list[Absent] = []
     for index in range(count.value):

@@ -11,19 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from handtorch.meters import kgsl, mali
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    any_hertz,
-    called,
-    count,
-    gather,
-    hertz,
-    joined,
-    nothing,
-    percent,
-    there,
-)
+from handtorch.meters.file import there
+from handtorch.meters.parse import any_hertz, hertz, percent, shown
+from handtorch.meters.reading import gather, joined, nothing, single
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal, Value
 
 METER = "phonegpu"
@@ -39,9 +29,8 @@ def find(root: Path) -> Found:
             double.append(nothing(METER, f"/{file}: {quantity} is told by the GPU's driver"))
             continue
         known.add(quantity)
-        signal = Signal(METER, quantity, "gauge", "gpu", MEDIUM_NS, basis="documented",
-                        where=called(root, root / file))
-        entries.append(Entry(root / file, (signal,), alone(parse)))
+        signal = Signal(METER, quantity, "gauge", "gpu", MEDIUM_NS, basis="documented")
+        entries.append(single(root, root / file, signal, parse))
     if not entries and not double:
         return nothing(METER, "no /sys/kernel/gpu, no /sys/kernel/ged/hal")
     return joined((gather(METER, entries), *double))
@@ -61,12 +50,12 @@ def _there(root: Path) -> Iterator[tuple[str, str, Callable[[str], Value]]]:
 def ged_busy(text: str) -> Value:
     fields = text.split()
     if len(fields) != 3:
-        raise ValueError(f"says {text.strip()[:40]!r}, not three parts of the time")
+        raise ValueError(f"says {shown(text)}, not three parts of the time")
     return percent(fields[0])
 
 
 def ged_clock(text: str) -> Value:
     fields = text.split()
     if len(fields) != 2:
-        raise ValueError(f"says {text.strip()[:40]!r}, not a number and a clock")
-    return hertz(count(fields[1]), 1000)
+        raise ValueError(f"says {shown(text)}, not a number and a clock")
+    return hertz(fields[1], 1000)

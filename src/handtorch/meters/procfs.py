@@ -8,16 +8,9 @@ import os
 import re
 from pathlib import Path
 
-from handtorch.meters.reading import (
-    Entry,
-    called,
-    cores,
-    count,
-    gather,
-    hint,
-    joined,
-    looked,
-)
+from handtorch.meters.file import called, hint
+from handtorch.meters.parse import cores, count, shown
+from handtorch.meters.reading import Entry, gather, joined, looked
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal, Value
 
 METER = "procfs"
@@ -52,7 +45,7 @@ def core_ticks(text: str) -> dict[int, list[int]]:
         name, *ticks = text[at:end].split()
         match = _CORE.fullmatch(name)
         if name != "cpu" and match is None:
-            raise ValueError(f"says {name[:40]!r} where a core should be")
+            raise ValueError(f"says {shown(name)} where a core should be")
         if len(ticks) < 5:
             raise ValueError(f"has {len(ticks)} counts for {name}, not 5 or more")
         found[int(match[1]) if match else ALL] = [count(tick) for tick in ticks]

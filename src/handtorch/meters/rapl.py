@@ -8,18 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from handtorch.meters.scaled import (
-    ScaledFiles,
-    folders,
-    lacking,
-    on_machine,
-    once,
-    open_scaled,
-    parted,
-    plain,
-    word,
-)
-from handtorch.meters.signal import FAST_NS, Absent, Basis, Found, Signal
+from handtorch.meters.file import called, hint, within
+from handtorch.meters.parse import count, plain
+from handtorch.meters.reading import gather, joined, lacking, nothing, once, single, usable
+from handtorch.meters.signal import FAST_NS, Basis, Found, Signal
 
 METER = "rapl"
 SPAN_NS = 1_000_000                 # the hardware brings its counters up to date about every ms
@@ -35,6 +27,16 @@ class _Zone:
     id: str                         # "0" or "0:1"
     name: str                       # "package-0", "core"
 
+    @property
+    def energy(self) -> Path:
+        return self.folder / "energy_uj"
+
+    def joules(self, text: str) -> float:
+        """A domain that the processor lacks may be listed all the same, and then stands at 0."""
+        if (uj := count(text)) == 0:
+            raise ValueError(f"the counter of {self.name} stands at 0")
+        return uj / 1e6
+
 
 def find(root: Path) -> Found:
     """Every energy counter that can be read below `root`.
@@ -44,49 +46,34 @@ def find(root: Path) -> Found:
     groups = [_zones(root, kind) for kind in ("intel-rapl", "intel-rapl-mmio")]
     zones = groups[0] or groups[1]
     if not zones:
-        return Found(absent=(Absent(METER, lacking(root, _FOLDER, "intel-rapl zone")),))
-    absent = []
+        return lacking(METER, root, root / _FOLDER, "intel-rapl zone")
+    notes, entries = [], []
     if groups[0] and groups[1]:
         names = ", ".join(zone.name for zone in groups[1])
-        absent.append(Absent(METER, f"intel-rapl-mmio ({names}): the same counters once more"))
-    # A domain that the processor lacks may be listed all the same, and then stands at 0.
-    energies = {zone.id: once(zone.folder / "energy_uj") for zone in zones}
-    moving = [zone for zone in zones if not isinstance(energies[zone.id], str)
-              and energies[zone.id] != 0]  # fmt: skip
-    opened = []
+        notes.append(nothing(METER, f"intel-rapl-mmio ({names}): the same counters once more"))
+    moving = [zone for zone in zones if usable(zone.energy, zone.joules)]
     for zone in zones:
-        if energies[zone.id] == 0:
-            where = on_machine(root, zone.folder / "energy_uj")
-            absent.append(Absent(METER, f"{where} ({zone.name}): the counter stands at 0"))
-            continue
-        range_uj = once(zone.folder / "max_energy_range_uj")
-        if isinstance(range_uj, str) or range_uj <= 0:
-            why = range_uj if isinstance(range_uj, str) else f"it is {range_uj:g}"
-            absent.append(Absent(
-                METER, f"{on_machine(root, zone.folder)}: its range is unknown ({why}): "
+        range_uj = once(zone.folder / "max_energy_range_uj", count)
+        if zone in moving and (isinstance(range_uj, str) or range_uj == 0):
+            why = range_uj or "it is 0"
+            notes.append(nothing(
+                METER, f"{called(root, zone.folder)}: its range is unknown ({why}): "
                        "what it counts across a wrap is lost",
             ))  # fmt: skip
-            range_uj = 0.0
-        signal = _signal(zone, zones, moving, range_uj / 1e6)
-        opened.append(open_scaled(root, signal, zone.folder / "energy_uj", 1e6, _FIX))
-    files, refused = parted(opened)
-    sensors = (ScaledFiles(files),) if files else ()
-    return Found(sensors, (*absent, *refused))
+        range_j = 0.0 if isinstance(range_uj, str) else range_uj / 1e6
+        signal = _signal(zone, zones, moving, range_j)
+        entries.append(single(root, zone.energy, signal, zone.joules))
+    return joined((*notes, gather(METER, entries, fix=_FIX)))
 
 
 def _zones(root: Path, kind: str) -> list[_Zone]:
     """The zones of one control type. They lie side by side in /sys/class, or inside each other."""
     found: dict[str, _Zone] = {}
-    top = root / _FOLDER
-    inside = top / kind
-    for folder in (
-        *folders(top, f"{kind}:*"),
-        *folders(inside, f"{kind}:*"),
-        *folders(inside, f"{kind}:*/{kind}:*"),
-    ):
-        name = word(folder / "name")
-        zone = _Zone(folder, folder.name.partition(":")[2], name or folder.name)
-        found.setdefault(zone.id, zone)
+    top, zone = root / _FOLDER, f"{kind}:.*"
+    inside = within(top / kind, zone)
+    for folder in (*within(top, zone), *inside, *(f for one in inside for f in within(one, zone))):
+        id = folder.name.partition(":")[2]
+        found.setdefault(id, _Zone(folder, id, hint(folder / "name") or folder.name))
     return list(found.values())
 
 

@@ -1,21 +1,18 @@
-"""What every family of file sensors needs: numbers taken from text with care, a sensor made of
-files, and a search that says of each file why it is not read."""
+"""A sensor made of the kernel's files; and the search for it, which says why a file is not read."""
 
 from __future__ import annotations
 
 import errno
-import itertools
-import os
-import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-from handtorch.meters.file import KeptFile, said
+from handtorch.meters.file import KeptFile, called, chosen, content, listed, said
 from handtorch.meters.signal import Absent, Found, Signal, Value
 
 T = TypeVar("T")
+K = TypeVar("K")
 # One value for each signal of the file. Raises ValueError, with the reason, when the form of the
 # file is not the known one; a state ("powered off") is a value like others: text.
 Parse = Callable[[str], Sequence[Value]]
@@ -23,7 +20,6 @@ Parse = Callable[[str], Sequence[Value]]
 # Said by hardware that is asleep or has nothing new: it may answer at the next reading.
 _PASSING = {errno.EAGAIN, errno.EBUSY, errno.ENODATA}
 _DENIED = {errno.EACCES, errno.EPERM}
-_WHOLE = re.compile(r"-?[0-9]{1,20}")       # 20 digits hold every 64-bit number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,61 +31,93 @@ class Entry:
     parse: Parse
 
 
-class FileSensor:
-    """Reads its files in turn; each is opened at its first reading and then kept open.
+def single(root: Path, path: Path, signal: Signal, parse: Callable[[str], Value]) -> Entry:
+    """A file with one signal, which says where it is from."""
+    return Entry(path, (replace(signal, where=called(root, path)),), lambda text: (parse(text),))
 
-    A file that failed is opened anew at the next reading: those of a core that went offline come
-    back as new files."""
+
+def first(
+    root: Path, signal: Signal, files: Mapping[Path, Callable[[str], Value]]
+) -> Entry | None:
+    """A signal that may be in any of several files, each of its own form: see `chosen`."""
+    path = chosen(*files)
+    return None if path is None else single(root, path, signal, files[path])
+
+
+class FileSensor:
+    """Reads its files in turn."""
 
     def __init__(self, entries: Iterable[Entry], *, waits: bool = False) -> None:
         self.entries = tuple(entries)
         self.signals = tuple(signal for entry in self.entries for signal in entry.signals)
         self.waits = waits
-        self._files: list[KeptFile | None] = [None] * len(self.entries)
+        self._files = [KeptFile(entry.path) for entry in self.entries]
 
     def read(self) -> list[Value]:
         values: list[Value] = []
-        for at, entry in enumerate(self.entries):
-            try:
-                file = self._files[at]
-                if file is None:
-                    file = self._files[at] = KeptFile(entry.path)
-                got = entry.parse(file.text())
+        for entry, file in zip(self.entries, self._files, strict=True):
+            got = taken(file, entry.parse)
+            if isinstance(got, str):
+                values += [got] * len(entry.signals)
+            else:
                 assert len(got) == len(entry.signals), f"{entry.path}: {len(got)} values"
                 values += got
-            except OSError as error:
-                self._drop(at)
-                values += [said(error)] * len(entry.signals)
-            except ValueError as error:
-                values += [str(error)] * len(entry.signals)
         return values
 
     def close(self) -> None:
-        for at in range(len(self._files)):
-            self._drop(at)
-
-    def _drop(self, at: int) -> None:
-        file, self._files[at] = self._files[at], None
-        if file is not None:
+        for file in self._files:
             file.close()
 
 
-def gather(meter: str, entries: Iterable[Entry], *, waits: bool = False) -> Found:
-    """One sensor of the files that can be read; of each other, the reason.
+def taken(file: KeptFile, parse: Callable[[str], T]) -> T | str:
+    """What the file says now, or why it says nothing."""
+    try:
+        return parse(file.text())
+    except OSError as error:
+        return said(error)
+    except ValueError as error:
+        return str(error)
 
-    Files that fail in the same way share one line: a machine has hundreds of cores."""
+
+def once(path: Path, parse: Callable[[str], T]) -> T | str:
+    """As `taken`, of a file that is not kept."""
+    file = KeptFile(path)
+    try:
+        return taken(file, parse)
+    finally:
+        file.close()
+
+
+def usable(path: Path, parse: Callable[[str], object]) -> bool:
+    """Whether a search would take it: it can be read, or may be at the next reading."""
+    return not _refusal(path, parse)[0]
+
+
+def sifted(
+    meter: str, entries: Iterable[Entry], fix: str = ""
+) -> tuple[list[Entry], tuple[Absent, ...]]:
+    """Those that can be read, or may be at the next reading; and of the others, why not.
+
+    Files that fail in the same way share one line: a machine has hundreds of cores. `fix` is what
+    opens those that are closed to us, where a family knows more than the name of the file."""
     good: list[Entry] = []
     bad: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
-        why, fix = _tried(entry)
+        why, error = _refusal(entry.path, entry.parse)
         if why:
-            bad.setdefault((why, fix), []).append(entry.signals[0].where)
+            where = entry.signals[0].where
+            bad.setdefault((why, _help(error, where, fix)), []).append(where)
         else:
             good.append(entry)
-    absent = tuple(
-        Absent(meter, f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {why}", fix)
-        for (why, fix), names in bad.items()
+    return good, tuple(
+        Absent(meter, f"{names[0]}{f' and {len(names) - 1} more' * (len(names) > 1)}: {why}", help)
+        for (why, help), names in bad.items()
     )
+
+
+def gather(meter: str, entries: Iterable[Entry], *, waits: bool = False, fix: str = "") -> Found:
+    """One sensor of the files that can be read; of each other, the reason: see `sifted`."""
+    good, absent = sifted(meter, entries, fix)
     return Found((FileSensor(good, waits=waits),) if good else (), absent)
 
 
@@ -106,165 +134,66 @@ def nothing(meter: str, why: str, fix: str = "") -> Found:
     return Found(absent=(Absent(meter, why, fix),))
 
 
+def unread(meter: str, root: Path, path: Path, error: OSError) -> Found:
+    """A search that ended at this file or folder."""
+    where = called(root, path)
+    return nothing(meter, f"{where}: {said(error)}", _help(error.errno, where))
+
+
+def lacking(meter: str, root: Path, folder: Path, what: str) -> Found:
+    """Why a search of a folder gave nothing: it is not there, or closed to us, or has none."""
+    try:
+        listed(folder)
+    except FileNotFoundError:
+        return nothing(meter, f"no {called(root, folder)}")
+    except OSError as error:
+        return unread(meter, root, folder, error)
+    return nothing(meter, f"{called(root, folder)} has no {what}")
+
+
 def looked(meter: str, root: Path, path: Path, parse: Callable[[str], T]) -> T | Found:
     """What a file says now, or a search without result and why; for what decides the signals."""
-    where = called(root, path)
     try:
         return parse(content(path))
     except OSError as error:
-        return nothing(meter, f"{where}: {said(error)}", _fix(error, where))
+        return unread(meter, root, path, error)
     except ValueError as error:
-        return nothing(meter, f"{where}: {error}")
+        return nothing(meter, f"{called(root, path)}: {error}")
 
 
-def content(path: Path) -> str:
-    """The whole of a small file, read once. Raises OSError."""
-    file = KeptFile(path)
+def table(
+    meter: str,
+    root: Path,
+    path: Path,
+    rows: Callable[[str], Mapping[K, float]],
+    signal: Callable[[K], Signal],
+    gone: str,
+) -> Found:
+    """A file whose rows decide the signals, one for each that is there now; `gone` says of a row
+    that it has left, with {} for its name."""
+    found = looked(meter, root, path, rows)
+    if isinstance(found, Found):
+        return found
+    known = list(found)
+
+    def parse(text: str) -> list[Value]:
+        now = rows(text)
+        return [now.get(row, gone.format(row)) for row in known]
+
+    signals = tuple(replace(signal(row), where=called(root, path)) for row in known)
+    return gather(meter, (Entry(path, signals, parse),))
+
+
+def _refusal(path: Path, parse: Callable[[str], object]) -> tuple[str, int | None]:
+    """Why the file is of no use, empty if it is; and the error's number where it has one."""
     try:
-        return file.text()
-    finally:
-        file.close()
-
-
-def hint(path: Path) -> str:
-    """A file that only helps a search along: its text without the edges, or "" without it."""
-    try:
-        return content(path).strip()
-    except OSError:
-        return ""
-
-
-def there(path: Path) -> bool:
-    """Whether it is there, or behind a door that is closed to us: then opening it says so."""
-    try:
-        os.stat(path)
-    except PermissionError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def chosen(*paths: Path) -> Path | None:
-    """The first that can be read, or else the first that is there; gives None without any."""
-    seen = [path for path in paths if there(path)]
-    return next((path for path in seen if hint(path)), seen[0] if seen else None)
-
-
-def listed(folder: Path, pattern: str = ".*") -> list[str]:
-    """The names in a folder that match as a whole, cpu2 before cpu10. Raises OSError."""
-    form = re.compile(pattern)
-    return sorted((name for name in os.listdir(folder) if form.fullmatch(name)), key=_natural)
-
-
-def within(folder: Path, pattern: str = ".*") -> list[Path]:
-    """As `listed`, as paths; none where the folder is missing or closed."""
-    try:
-        return [folder / name for name in listed(folder, pattern)]
-    except OSError:
-        return []
-
-
-def called(root: Path, path: Path) -> str:
-    """What the file is called on the machine of which `root` is the image."""
-    return "/" + path.relative_to(root).as_posix()
-
-
-def plain(name: str) -> str:
-    """As it may stand inside the name of a quantity."""
-    return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "unnamed"
-
-
-def distinct(names: Iterable[str]) -> list[str]:
-    """The same names, of equal ones the second as name_2 and so on."""
-    taken: set[str] = set()
-    result = []
-    for name in names:
-        tries = (name if turn == 1 else f"{name}_{turn}" for turn in itertools.count(1))
-        free = next(one for one in tries if one not in taken)
-        taken.add(free)
-        result.append(free)
-    return result
-
-
-def number(text: str) -> int:
-    """A whole decimal number and nothing else. Raises ValueError."""
-    stripped = text.strip()
-    if not _WHOLE.fullmatch(stripped):
-        raise ValueError(f"says {stripped[:40]!r}, not a whole number")
-    return int(stripped)
-
-
-def count(text: str) -> int:
-    """As `number`, and not below 0."""
-    got = number(text)
-    if got < 0:
-        raise ValueError(f"says {got}, which cannot be less than 0")
-    return got
-
-
-def percent(text: str) -> float:
-    """`37`, `37%`, `37 %` as 0.37. Raises ValueError outside 0 to 100."""
-    got = count(text.strip().removesuffix("%"))
-    if got > 100:
-        raise ValueError(f"says {got} %, more than all of the time")
-    return got / 100
-
-
-def hertz(value: int, unit: int = 1) -> Value:
-    """A clock in Hz from a count of `unit` Hz; 0 is one that stands, not a frequency.
-
-    Raises ValueError for what no clock can be: some buses tell MB/s in such a file."""
-    if value == 0:
-        return "the clock is off"
-    if not 1e5 <= value * unit <= 2e10:
-        raise ValueError(f"says {value}, which in units of {unit} Hz is no clock")
-    return float(value * unit)
-
-
-def any_hertz(text: str) -> Value:
-    """A GPU's clock from a driver that counts in MHz, kHz or Hz: for a clock between 20 MHz and
-    5 GHz the size of the number tells which. Raises ValueError."""
-    value = count(text)
-    unit = next((unit for unit in (10**6, 10**3, 1) if 2e7 <= value * unit < 5e9), None)
-    if unit is None and value:
-        raise ValueError(f"says {value}, a clock neither in MHz nor in kHz nor in Hz")
-    return hertz(value, unit or 1)
-
-
-def alone(parse: Callable[[str], Value]) -> Parse:
-    """For a file with a single signal."""
-    return lambda text: (parse(text),)
-
-
-def cores(text: str) -> list[int]:
-    """`0-3,6` as [0, 1, 2, 3, 6]. Raises ValueError."""
-    found: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        low, high = count(first), count(last or first)
-        if high > 65535:
-            raise ValueError(f"says {part[:40]!r}: no machine has so many cores")
-        found += range(low, high + 1)
-    return sorted(set(found))
-
-
-def _tried(entry: Entry) -> tuple[str, str]:
-    """Why the file is of no use, and what would help; two empty texts if it is."""
-    try:
-        entry.parse(content(entry.path))
+        parse(content(path))
     except OSError as error:
-        passes = error.errno in _PASSING
-        return ("", "") if passes else (said(error), _fix(error, entry.signals[0].where))
+        return "" if error.errno in _PASSING else said(error), error.errno
     except ValueError as error:
-        return str(error), ""
-    return "", ""
+        return str(error), None
+    return "", None
 
 
-def _fix(error: OSError, where: str) -> str:
-    return f"run as root, or make {where} readable" if error.errno in _DENIED else ""
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() and part.isascii() else (0, part)
-            for part in re.split(r"([0-9]+)", name)]
+def _help(number: int | None, where: str, fix: str = "") -> str:
+    return (fix or f"run as root, or make {where} readable") if number in _DENIED else ""

@@ -7,8 +7,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from handtorch.meters.reading import Entry, called, count, gather, looked, nothing, there
-from handtorch.meters.signal import SLOW_NS, Found, Signal, Value
+from handtorch.meters.file import called, there
+from handtorch.meters.parse import count
+from handtorch.meters.reading import nothing, table
+from handtorch.meters.signal import SLOW_NS, Found, Signal
 
 METER = "schedstat"
 _CORE = re.compile(r"cpu[0-9]{1,5}")
@@ -21,21 +23,9 @@ def find(root: Path) -> Found:
     path = root / "proc/schedstat"
     if not there(path):
         return nothing(METER, f"no {called(root, path)}", "a kernel with CONFIG_SCHEDSTATS")
-    online = looked(METER, root, path, core_run_seconds)
-    if isinstance(online, Found):
-        return online
-    known = list(online)
-
-    def parse(text: str) -> list[Value]:
-        seconds = core_run_seconds(text)
-        return [seconds.get(core, f"{core} is offline") for core in known]
-
-    signals = tuple(
-        Signal(METER, f"{core}_run_s", "counter", core, SLOW_NS, SLOW_NS, step=1e-9,
-               basis="documented", where=called(root, path))
-        for core in known
-    )  # fmt: skip
-    return gather(METER, (Entry(path, signals, parse),))
+    return table(METER, root, path, core_run_seconds, lambda core: Signal(
+        METER, f"{core}_run_s", "counter", core, SLOW_NS, SLOW_NS, step=1e-9, basis="documented",
+    ), "{} is offline")  # fmt: skip
 
 
 def core_run_seconds(text: str) -> dict[str, float]:

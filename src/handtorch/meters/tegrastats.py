@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from handtorch.meters import ina3221
-from handtorch.meters.file import said
+from handtorch.meters.file import called, said
 from handtorch.meters.log import Refused, lines
+from handtorch.meters.parse import plain, shown
 from handtorch.meters.rails import NOT_CONNECTED, board_of
-from handtorch.meters.scaled import MOST_SHOWN, on_machine, plain
+from handtorch.meters.reading import nothing
 from handtorch.meters.signal import (
     FAST_NS,
     MEDIUM_NS,
@@ -79,7 +80,7 @@ def parse_line(text: str) -> Readings | str:
     date = _DATE.match(text)
     rest = text[date.end():] if date else text
     if not rest.lstrip().startswith("RAM "):
-        return f"not a line of tegrastats: {text.strip()[:MOST_SHOWN]!r}"
+        return f"not a line of tegrastats: {shown(text)}"
     readings = Readings(date[1] if date else "")
     unknown, at = [], 0
     while at < len(rest):
@@ -111,7 +112,7 @@ def _cores(readings: Readings, found: re.Match[str]) -> None:
         if core.strip() == "off":
             readings.missing[f"cpu{number}_load_ratio"] = "the core is off"
         elif load is None:
-            readings.missing[f"cpu{number}_load_ratio"] = f"not understood: {core[:MOST_SHOWN]!r}"
+            readings.missing[f"cpu{number}_load_ratio"] = f"not understood: {shown(core)}"
         else:
             readings.values[f"cpu{number}_load_ratio"] = float(load[1]) / 100
             if (mhz := load[2] or shared) is not None:
@@ -239,22 +240,22 @@ def find(root: Path, interval_ms: int = 10) -> Found:
     """A tegrastats of its own, started now, unless the rails can be read from their chips."""
     binary = next((root / name for name in _BINARIES if os.path.isfile(root / name)), None)
     if binary is None:
-        return Found(absent=(Absent(METER, f"there is no /{' and no /'.join(_BINARIES)}"),))
+        return nothing(METER, f"no /{' and no /'.join(_BINARIES)}")
     if ina3221.chips(root):
-        return Found(absent=(Absent(METER, "not started: the rails are read from their chips"),))
-    where = on_machine(root, binary)
+        return nothing(METER, "not started: the rails are read from their chips")
+    where = called(root, binary)
     try:
         process = subprocess.Popen(
             [binary, "--interval", str(interval_ms)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as error:
-        return Found(absent=(Absent(METER, f"{where}: {said(error)}"),))
+        return nothing(METER, f"{where}: {said(error)}")
     stream = Stream(process, quiet_s=max(_QUIET_S, 3 * interval_ms / 1e3))
     first = stream.line()
     if isinstance(first, str):
         stream.close()
-        return Found(absent=(Absent(METER, f"{where}: {first}"),))
+        return nothing(METER, f"{where}: {first}")
     stream.signals = _signals(first, interval_ms * 1_000_000, where)
     absent = []
     if not any(name.endswith("_power_w") for name in first.values):

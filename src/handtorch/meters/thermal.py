@@ -7,19 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from handtorch.meters.file import said
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    distinct,
-    gather,
-    hint,
-    listed,
-    nothing,
-    number,
-    plain,
-)
+from handtorch.meters.file import hint, within
+from handtorch.meters.parse import distinct, number, plain
+from handtorch.meters.reading import gather, lacking, single
 from handtorch.meters.signal import SLOW_NS, Found, Signal, Value
 
 METER = "thermal"
@@ -32,24 +22,21 @@ _PARTS = {"gpu": ("gpu", "kgsl", "mali"), "cpu": ("cpu", "core", "pkg", "k10"),
 def find(root: Path) -> Found:
     """One gauge for each zone, named for its type."""
     home = root / "sys/class/thermal"
-    try:
-        zones = listed(home, "thermal_zone[0-9]+")
-    except OSError as error:
-        return nothing(METER, f"{called(root, home)}: {said(error)}")
+    zones = within(home, "thermal_zone[0-9]+")
     if not zones:
-        return nothing(METER, f"{called(root, home)} has no zone")
-    kinds = {zone: plain(hint(home / zone / "type") or zone) for zone in zones}
+        return lacking(METER, root, home, "zone")
+    kinds = {zone: plain(hint(zone / "type") or zone.name) for zone in zones}
     alike = Counter(kinds.values())
     names = distinct(
-        kind if alike[kind] == 1 else f"{kind}_{zone.removeprefix('thermal_')}"
+        kind if alike[kind] == 1 else f"{kind}_{zone.name.removeprefix('thermal_')}"
         for zone, kind in kinds.items()
     )
-    entries = []
-    for (zone, kind), name in zip(kinds.items(), names, strict=True):
-        path = home / zone / "temp"
-        signal = Signal(METER, f"{name}_c", "gauge", _part(kind), SLOW_NS, where=called(root, path))
-        entries.append(Entry(path, (signal,), alone(celsius)))
-    return gather(METER, entries, waits=True)   # some sensors sit behind a bus or the firmware
+    # Some sensors sit behind a bus or the firmware.
+    return gather(METER, [
+        single(root, zone / "temp", Signal(METER, f"{name}_c", "gauge", _part(kind), SLOW_NS),
+               celsius)
+        for (zone, kind), name in zip(kinds.items(), names, strict=True)
+    ], waits=True)  # fmt: skip
 
 
 def celsius(text: str) -> Value:

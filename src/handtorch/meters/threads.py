@@ -13,18 +13,9 @@ import os
 import time
 from pathlib import Path
 
-from handtorch.meters.file import said
-from handtorch.meters.reading import (
-    Entry,
-    alone,
-    called,
-    count,
-    gather,
-    joined,
-    listed,
-    nothing,
-    there,
-)
+from handtorch.meters.file import said, there, within
+from handtorch.meters.parse import count
+from handtorch.meters.reading import gather, joined, lacking, nothing, single
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Signal, Value
 
 METER = "threads"
@@ -79,18 +70,16 @@ def run_seconds(text: str) -> float:
 
 
 def _find_threads(root: Path, home: Path) -> Found:
-    try:
-        threads = listed(home / "task", "[0-9]+")
-    except OSError as error:
-        return nothing(METER, f"{called(root, home / 'task')}: {said(error)}")
+    threads = within(home / "task", "[0-9]+")
+    if not threads:
+        return lacking(METER, root, home / "task", "thread")
     tick_ns = round(1e9 * time.clock_getres(_CLOCK_MONOTONIC_COARSE))
-    paths = [(tid, home / "task" / tid / "schedstat") for tid in threads]
     return gather(METER, [
-        Entry(path, (
-            Signal(METER, f"thread{tid}_busy_s", "counter", f"thread{tid}", MEDIUM_NS, tick_ns,
-                   step=1e-9, where=called(root, path)),
-        ), alone(run_seconds))
-        for tid, path in paths
+        single(root, thread / "schedstat", Signal(
+            METER, f"thread{thread.name}_busy_s", "counter", f"thread{thread.name}", MEDIUM_NS,
+            tick_ns, step=1e-9,
+        ), run_seconds)
+        for thread in threads
     ])  # fmt: skip
 
 
@@ -109,13 +98,10 @@ def thread_count(text: str) -> Value:
 
 
 def _find_size(root: Path, home: Path) -> Found:
-    def one(file: str, quantity: str, part: str, every_ns: int, step: float) -> Signal:
-        return Signal(METER, quantity, "gauge", part, every_ns, step=step,
-                      where=called(root, home / file))
-
-    size = one("statm", "process_resident_bytes", "memory", MEDIUM_NS, float(_PAGE_BYTES))
-    threads = one("stat", "threads_count", "process", SLOW_NS, 1.0)
+    size = Signal(METER, "process_resident_bytes", "gauge", "memory", MEDIUM_NS,
+                  step=float(_PAGE_BYTES))
+    threads = Signal(METER, "threads_count", "gauge", "process", SLOW_NS, step=1.0)
     return joined((
-        gather(METER, (Entry(home / "statm", (size,), alone(resident_bytes)),)),
-        gather(METER, (Entry(home / "stat", (threads,), alone(thread_count)),)),
+        gather(METER, (single(root, home / "statm", size, resident_bytes),)),
+        gather(METER, (single(root, home / "stat", threads, thread_count),)),
     ))

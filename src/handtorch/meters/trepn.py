@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from handtorch.meters.log import Refused, lines
-from handtorch.meters.scaled import MOST_SHOWN, number, plain
+from handtorch.meters.parse import decimal, plain, shown
+from handtorch.meters.signal import Value
 
 # Trepn's units: times this, over that, in ours.
 UNITS = {
@@ -99,7 +100,7 @@ class _Reader:
         elif first in ("App", "System") or len(cells) == 5:
             self.notes.append(line)
         else:
-            self._refuse(line, f"before the header: {text.strip()[:MOST_SHOWN]!r}")
+            self._refuse(line, f"before the header: {shown(text)}")
 
     def _refuse(self, line: int, why: str) -> None:
         self.refused.append(Refused(line, why))
@@ -125,7 +126,7 @@ class _Reader:
         for column, time_at, at in zip(self.columns, self._time_at, self._value_at, strict=True):
             if column is None:
                 continue
-            time_ms, value = (number(cells[n]) if n < len(cells) else _CUT for n in (time_at, at))
+            time_ms, value = (_number(cells, n) for n in (time_at, at))
             if isinstance(time_ms, str):
                 wrong.append(f"{column.quantity}: its time: {time_ms}")
             elif isinstance(value, str):
@@ -144,7 +145,7 @@ class _Reader:
             self._refuse(line, "; ".join(wrong))
 
     def _average(self, line: int, cells: list[str]) -> None:
-        value = number(cells[3]) if len(cells) == 4 else "not four columns"
+        value = _number(cells, 3) if len(cells) == 4 else "not four columns"
         if cells[0].strip() == "Sensor Id":
             self.notes.append(line)
         elif isinstance(value, str):
@@ -154,13 +155,20 @@ class _Reader:
             self.notes.append(line)
 
 
+def _number(cells: list[str], at: int) -> Value:
+    try:
+        return decimal(cells[at]) if at < len(cells) else _CUT
+    except ValueError as error:
+        return str(error)
+
+
 def _column(name: str) -> Column | str:
     """The column of that heading, or why it is not read."""
     found = _COLUMN.fullmatch(name)
     if found is None or not found["name"].strip():
-        return f"not the name of a column: {name[:MOST_SHOWN]!r}"
+        return f"not the name of a column: {shown(name)}"
     unit = found["unit"]
     if unit is not None and unit.strip().lower() not in UNITS:
-        return f"{found['name'].strip()}: the unit {unit[:MOST_SHOWN]!r} is not known"
+        return f"{found['name'].strip()}: the unit {shown(unit)} is not known"
     times, over, ours = UNITS[unit.strip().lower()] if unit is not None else _NO_UNIT
     return Column(plain(f"{found['name']} {found['form'] or ''} {ours}"), times, over)
