@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from handtorch.baseline import fair
 from handtorch.baseline.fair import Plan, Timing, Work, interleave, middle_half, settle, timed
+from handtorch.meters.procfs import used_seconds
 
 
 @dataclass
@@ -103,14 +105,14 @@ def test_settle_gives_up(clock: Clock) -> None:
 
 def test_others_are_what_the_machine_did_without_us(clock: Clock, tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    stat = tmp_path / "stat"
-    monkeypatch.setattr(fair, "_STAT", stat)
+    stat = tmp_path / "proc/stat"
+    stat.parent.mkdir()
+    monkeypatch.setattr(fair, "used_seconds", partial(used_seconds, tmp_path))
     monkeypatch.setattr(fair.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(fair.os, "sysconf", lambda name: 100)
     clock.cpu_s = [1.0, 4.0]
-    stat.write_text("cpu  100 0 100 9999 9999 0 0 0 0 0\ncpu0 1 2 3\n")
+    stat.write_text("cpu  100 0 100 9999 9999 0 0 0 0 0\ncpu0 1 2 3 4 5\n")
     begin = fair.moment()
-    stat.write_text("cpu  400 50 200 99999 99999 10 10 30 0 0\ncpu0 1 2 3\n")
+    stat.write_text("cpu  400 50 200 99999 99999 10 10 30 0 0\ncpu0 1 2 3 4 5\n")
     clock.now_s += 10
     # 5.0 s of all processes, 3 of them ours, of 2 cores for 10 s
     assert fair.share_of_others(begin) == pytest.approx(2.0 / 20)
@@ -118,7 +120,7 @@ def test_others_are_what_the_machine_did_without_us(clock: Clock, tmp_path: Path
 
 def test_a_system_that_hides_its_load(clock: Clock, tmp_path: Path,
                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fair, "_STAT", tmp_path / "absent")
+    monkeypatch.setattr(fair, "used_seconds", partial(used_seconds, tmp_path))
     assert fair.share_of_others(fair.moment()) is None
 
 

@@ -140,3 +140,18 @@ def test_this_machine() -> None:
     found = procfs.find(Path("/"))
     told = values(found)
     assert told["cpu0_busy_s"] > 0 and 0 < told["memory_available_bytes"] < 2**50  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("text, used", [
+    ("cpu  400 50 200 9 9 10 10 30 7 0\ncpu0 1 2 3 4 5\n", 7.0),
+    ("cpu  400 50 200 9 9\n", 6.5),
+    ("cpu0 1 2 3 4 5\n", "/proc/stat has no line of all cores"),
+    ("cpu  1 2\n", "/proc/stat has 2 counts for cpu, not 5 or more"),
+])
+def test_what_all_programs_used(tmp_path: Path, text: str, used: float | str) -> None:
+    found = procfs.used_seconds(plant(tmp_path, {"proc/stat": text}))
+    assert found == used if isinstance(used, str) else found == pytest.approx(used)
+
+
+def test_a_machine_that_hides_it(tmp_path: Path) -> None:
+    assert procfs.used_seconds(tmp_path) == "/proc/stat: No such file or directory"

@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from pathlib import Path
 from statistics import median
+
+from handtorch.meters.procfs import used_seconds
 
 Work = Callable[[int], None]                # do it so many times, and wait for the end
 
@@ -27,7 +28,6 @@ WARM_UP_S = 0.080
 MOST_OTHERS = 0.05                          # of the machine's cores; beyond that nothing is judged
 _QUIET_S = 0.001                            # CPU time of this process in one pause
 _MOST_PAUSES = 50
-_STAT = Path("/proc/stat")
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class Moment:
 
 
 def moment() -> Moment:
-    return Moment(time.perf_counter_ns() / 1e9, time.process_time(), _everybody_s())
+    everybody_s = used_seconds()
+    return Moment(time.perf_counter_ns() / 1e9, time.process_time(),
+                  None if isinstance(everybody_s, str) else everybody_s)
 
 
 def share_of_others(since: Moment) -> float | None:
@@ -117,16 +119,6 @@ def share_of_others(since: Moment) -> float | None:
         return None
     others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s)
     return max(0.0, others_s / ((now.wall_s - since.wall_s) * (os.cpu_count() or 1)))
-
-
-def _everybody_s() -> float | None:
-    """CPU time of all processes since the machine was started; Android hides it."""
-    try:
-        first = _STAT.read_text().splitlines()[0].split()
-    except OSError:
-        return None
-    user, nice, system, _idle, _io, irq, soft_irq, stolen = map(int, first[1:9])
-    return (user + nice + system + irq + soft_irq + stolen) / os.sysconf("SC_CLK_TCK")
 
 
 def timed(work: Work, count: int) -> float:

@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from handtorch.meters.file import called, hint
+from handtorch.meters.file import called, hint, said
 from handtorch.meters.parse import cores, count, shown
 from handtorch.meters.reading import Entry, gather, joined, looked
 from handtorch.meters.signal import MEDIUM_NS, Found, Signal, Value
@@ -53,6 +53,20 @@ def core_ticks(text: str) -> dict[int, list[int]]:
     if not found:
         raise ValueError("has no line of a core")
     return found
+
+
+def used_seconds(root: Path = Path("/")) -> Value:
+    """Processor time of all programs since the machine was started, and what its host took."""
+    path = root / "proc/stat"
+    try:
+        total = core_ticks(path.read_text()).get(ALL)
+    except OSError as error:                # Android hides it
+        return f"{called(root, path)}: {said(error)}"
+    except ValueError as error:
+        return f"{called(root, path)} {error}"
+    if total is None:
+        return f"{called(root, path)} has no line of all cores"
+    return _seconds(total)[0] + sum(total[7:8]) / TICKS_PER_S
 
 
 def _seconds(ticks: list[int]) -> tuple[float, float]:

@@ -8,11 +8,11 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
 from handtorch.errors import BadInput, DeviceError, tells_the_callers_line
+from handtorch.meters.procfs import used_seconds
 from handtorch.place.sheet import read_sheet
 from handtorch.profile.audit import Audited, audit
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
@@ -31,8 +31,6 @@ from handtorch.runtime.opencl.setting import SelfTestState, setting_rows
 from handtorch.runtime.opencl.sync import comparer, read_times
 from handtorch.runtime.recorder import Recorder
 from handtorch.runtime.session import Session
-
-_STAT = Path("/proc/stat")
 
 
 class Resident(Protocol):
@@ -264,11 +262,5 @@ def memory_rows(of: Subject) -> Iterable[Memory]:
 
 
 def reading() -> Reading:
-    at = time.monotonic_ns()
-    try:
-        first = _STAT.read_text().splitlines()[0].split()
-    except OSError as error:            # Android hides it
-        return Reading(at, None, f"{_STAT}: {error.strerror}")
-    user, nice, system, _idle, _io, irq, soft_irq, stolen = map(int, first[1:9])
-    ticks = user + nice + system + irq + soft_irq + stolen
-    return Reading(at, ticks / os.sysconf("SC_CLK_TCK"))
+    at, used_s = time.monotonic_ns(), used_seconds()
+    return Reading(at, None, used_s) if isinstance(used_s, str) else Reading(at, used_s)
