@@ -42,6 +42,10 @@ _BY_DUE = attrgetter("due_ns")
 _BUGS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 
 
+# A sensor, the index of its first signal, the time before and after, and what it gave.
+Kept = tuple[Sensor, int, int, int, Sequence[Value]]
+
+
 class Pace:
     """What all threads of a sampler look at."""
 
@@ -149,7 +153,7 @@ class Course:
         self._ring, self._groups, self._pace, self._timed = ring, tuple(groups), pace, timed
         self._reading: tuple[int, Group, Sensor, int] | None = None
         self._told: tuple[int, Group, Sensor, int] | None = None
-        self._kept: deque[tuple[Sensor, int, int, int, Sequence[Value]]] = deque()
+        self._kept: deque[Kept] = deque()
         self.cpu_ns = 0
         self.thread = threading.Thread(target=self._run, name="sampler", daemon=True)
 
@@ -184,7 +188,7 @@ class Course:
     def _run(self) -> None:
         """At a wake-up caches are cold, and every function and object that is touched costs a
         microsecond. So a reading is only kept, and written with others (`FLUSH_NS`)."""
-        clock_ns, pace, keep = time.monotonic_ns, self._pace, self._kept.append
+        clock_ns, pace, keep, read = time.monotonic_ns, self._pace, self._kept.append, self._read
         sleep, written_ns = pace.sleep, clock_ns()
         while not pace.over:
             groups = self._groups
@@ -195,20 +199,15 @@ class Course:
                 if wait_ns > 0:
                     sleep(wait_ns / 1e9)
                 for sensor, first in group.sensors:
-                    before_ns = clock_ns()
-                    self._reading = (before_ns, group, sensor, first)
+                    self._reading = (clock_ns(), group, sensor, first)
                     if self._groups is not groups or pace.over:
                         break
-                    try:
-                        values = sensor.read()
-                    except _BUGS as e:
-                        why = f"the sensor failed: {type(e).__name__}: {e}"
-                        values = [why] * len(sensor.signals)
-                    after_ns = clock_ns()
-                    keep((sensor, first, before_ns, after_ns, values))
+                    got = read(sensor, first)
+                    keep(got)
                 self._reading = None
                 if self._groups is not groups or pace.over:
                     break
+                after_ns = got[3]
                 group.advance(after_ns)
                 if group.rate or after_ns - written_ns > FLUSH_NS:
                     written_ns = after_ns
@@ -216,6 +215,24 @@ class Course:
                 if self._timed:
                     self.cpu_ns = time.thread_time_ns()
         self.write()
+
+    def read_once_more(self) -> None:
+        """After all is over, so that what happened until now lies between two readings. Not of a
+        sensor that is being read, nor of one that may wait."""
+        if self._reading is None:
+            for group in self._groups:
+                for sensor, first in group.sensors:
+                    if not sensor.waits:
+                        self._kept.append(self._read(sensor, first))
+
+    @staticmethod
+    def _read(sensor: Sensor, first: int) -> Kept:
+        before_ns = time.monotonic_ns()
+        try:
+            values = sensor.read()
+        except _BUGS as e:
+            values = [f"the sensor failed: {type(e).__name__}: {e}"] * len(sensor.signals)
+        return sensor, first, before_ns, time.monotonic_ns(), values
 
     def write(self) -> None:
         """What was read is in the file. Called by the thread itself, while it hangs, or at the end.
@@ -309,6 +326,7 @@ class Sampler:
         values = self._own.read()
         now_ns = time.monotonic_ns()
         for course in self._courses:
+            course.read_once_more()
             course.write()
             course.count_hanging(now_ns)
         self._ring.add(0, before_ns, now_ns, values)

@@ -102,12 +102,12 @@ class Sampling:
         return None if self._process is None else self._process.pid
 
     def ready(self, seconds: float) -> bool:
-        """Whether readings can be had, after waiting for that at most so long."""
+        """Whether there are readings, after waiting for them at most so long."""
         until = time.monotonic() + seconds
         while True:
             with suppress(*_CANNOT):
-                ring.read(self.file, slots=False)
-                return True
+                if ring.read(self.file, slots=False).fields["count"]:
+                    return True
             if self.how == "none" or time.monotonic() > until or self._exit_code() is not None:
                 return False
             time.sleep(_LOOK_S)
