@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from handtorch.meters import threads
-from handtorch.meters.signal import MEDIUM_NS, Found
+from handtorch.meters.signal import SLOW_NS, Found
 from tests.meters.trees import plant, reasons, signal, values
 
 STAT = "42 (a) b (c) S 1 42 42 0 -1 4194560 1 0 0 0 7 5 0 0 20 0 3 0 100 1 1\n"
@@ -42,7 +42,7 @@ def test_a_recorded_process(tmp_path: Path) -> None:
         "process_resident_bytes": 300.0 * page, "threads_count": 3.0,
     }  # fmt: skip
     one = signal(found, "thread43_busy_s")
-    assert (one.kind, one.every_ns, one.step) == ("counter", MEDIUM_NS, 1e-9)
+    assert (one.kind, one.every_ns, one.step) == ("counter", SLOW_NS, 1e-9)
     assert one.span_ns == round(1e9 * time.clock_getres(6))    # a tick of this kernel
     assert reasons(found) == [
         "process_busy_s: a clock of the running kernel, not one of its files"

@@ -19,6 +19,7 @@ from handtorch.meters.reading import gather, joined, lacking, nothing, single
 from handtorch.meters.signal import FAST_NS, MEDIUM_NS, SLOW_NS, Found, Signal, Value
 
 METER = "threads"
+_clock_gettime = time.clock_gettime          # bound once: it is called at every wake-up
 _CLOCK_MONOTONIC_COARSE = 6             # moves once a tick; Python has no name for it
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -45,7 +46,7 @@ class ProcessClock:
 
     def read(self) -> tuple[Value]:
         try:
-            return (time.clock_gettime_ns(self._clock) / 1e9,)
+            return (_clock_gettime(self._clock),)
         except OSError as error:            # EINVAL: there is no such process any more
             return (f"the process has no clock ({said(error)}): it has ended",)
 
@@ -76,7 +77,7 @@ def _find_threads(root: Path, home: Path) -> Found:
     tick_ns = round(1e9 * time.clock_getres(_CLOCK_MONOTONIC_COARSE))
     return gather(METER, [
         single(root, thread / "schedstat", Signal(
-            METER, f"thread{thread.name}_busy_s", "counter", f"thread{thread.name}", MEDIUM_NS,
+            METER, f"thread{thread.name}_busy_s", "counter", f"thread{thread.name}", SLOW_NS,
             tick_ns, step=1e-9,
         ), run_seconds)
         for thread in threads
