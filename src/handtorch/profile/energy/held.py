@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from handtorch.profile.energy.model import Bools, Floats
+from handtorch.profile.energy.model import Floats
 from handtorch.profile.energy.sense import Rows
 
 _OFTEN = 2.5                    # readings of a value, in the median, before it counts as held
 _ALIKE, _MOST = 1.5, 0.75       # so many runs are of the same length, to so many readings
 _LEAST_RUNS = 8
-_FITS = 0.95                    # of the renewals lie where a regular one would have been seen
+_CLOCK = 0.1e-3                 # seconds by which clocks may differ between two readings
 
 
 def renewals(rows: Rows) -> Rows | None:
@@ -40,23 +40,32 @@ def renewals(rows: Rows) -> Rows | None:
 
 def _made(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """When each value was made, with half the width of what is possible: between two readings, or
-    on a regular grid if nearly all lie on it."""
+    on the regular grid that fits between all of them, if there is one."""
     middle, half = (low + high) / 2, (high - low) / 2
     count = np.concatenate([[0], np.cumsum(np.rint(np.diff(middle) / _period(middle)))])
-    regular: Bools = np.ones(len(middle), bool)
-    for _ in range(3):
-        slope, first = np.polyfit(count[regular], middle[regular], 1)
-        grid = first + slope * count
-        regular = np.abs(grid - middle) <= half + 1e-4
-        if regular.mean() < _FITS:
-            return middle, half
-    error = float(np.std((grid - middle)[regular])) * 2 / np.sqrt(regular.sum())
-    return np.where(regular, grid, middle), np.where(regular, np.minimum(error, half), half)
+    # Readings follow the same clock as renewals: where between two readings these are is the same
+    # for long, so the middles are off together. Only the bounds are right.
+    period = float(np.polyfit(count, middle, 1)[0])
+    reach = 2 * float(half.max()) / max(count[-1], 1)
+    room = (0.0, 0.0, 0.0)
+    for _ in range(5):
+        room = max(_room(low, high, count, period + step * reach)
+                   for step in np.linspace(-1, 1, 41))
+        period, reach = room[1], reach / 10
+    wide, period, first = room
+    if wide < -_CLOCK:
+        return middle, half
+    return first + period * count, np.full(len(count), max(wide, 0.0) / 2 + _CLOCK)
+
+
+def _room(low: Floats, high: Floats, count: Floats, period: float) -> tuple[float, float, float]:
+    """(what the first renewal's time may differ, the period, the middle of these times)."""
+    least, most = float((low - period * count).max()), float((high - period * count).min())
+    return most - least, period, (least + most) / 2
 
 
 def _period(middle: Floats) -> float:
-    """Between two renewals: the median would be that of the reader's grid, so the mean of all that
-    are about one apart."""
+    """Between two renewals: the mean of all that are about one apart."""
     apart = np.diff(middle)
     usual = float(np.median(apart))
     return float(apart[apart < 1.5 * usual].mean())
