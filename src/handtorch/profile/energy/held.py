@@ -55,7 +55,7 @@ def _made(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     wide, period, first = room
     if wide < -_CLOCK:
         return middle, half
-    return first + period * count, np.full(len(count), max(wide, 0.0) / 2 + _CLOCK)
+    return first + period * count, np.full(len(count), max(wide, 0.0) + _CLOCK)
 
 
 def _room(low: Floats, high: Floats, count: Floats, period: float) -> tuple[float, float, float]:

@@ -13,6 +13,7 @@ from handtorch.profile.energy.sense import Rows
 
 _EXACT = 1e-3
 _FAR = 4.0                      # standard deviations: beyond, a row is not of this noise
+_SINES = 50
 
 
 def without_far(noise: Noise, shares: Floats, left: Floats, unit: float) -> tuple[Noise, int]:
@@ -52,10 +53,11 @@ def rounding(least: float, reads: float, power: Floats, varies: float) -> Floats
 
     It does not fall with more readings: the same power is always rounded the same way, but for what
     noise (`reads`, a variance that has the rounding in it) and the power's own variance (`varies`,
-    relative) dither. The mean of a rounded normal value is off by a sine of the value with the
-    amplitude least / pi x exp(-2 (pi sigma / least)^2)."""
+    relative) dither. The mean of a rounded normal value is off by sines of the value, with the
+    amplitudes least / (pi k) x exp(-2 (pi k sigma / least)^2)."""
     if least <= 0:
         return np.zeros(len(power))
     dither = max(reads - least**2 / 12, 0.0) + varies * power**2
-    bias = least**2 / 12 * np.exp(-4 * np.pi**2 * dither / least**2)
-    return np.asarray(bias)
+    k = np.arange(1, _SINES + 1)[:, None] * np.pi
+    sines = least**2 / (2 * k**2) * np.exp(-4 * k**2 * dither / least**2)
+    return np.asarray(sines.sum(axis=0))
