@@ -9,6 +9,7 @@ import numpy as np
 from handtorch.profile.energy import lag as lags
 from handtorch.profile.energy.fit import Fit, Sums, best, fit, shares_of, sums, whitener
 from handtorch.profile.energy.goal import Energies, energies
+from handtorch.profile.energy.held import on_grid, once
 from handtorch.profile.energy.join import Pieces
 from handtorch.profile.energy.model import Floats, Ints
 from handtorch.profile.energy.noise import Noise, blocks_of, column, faded, noise_of
@@ -116,6 +117,7 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     half = float(np.median(rows.half))
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
 
+    rows = _on_grid(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     drift = _drift(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     rows = rows.stretched(drift) if drift else rows
     trial = _trial(rows)
@@ -148,6 +150,20 @@ class _Tried:
     power: Floats
     shares: Floats
     jitter: float
+
+
+def _on_grid(case: _Case, rows: Rows, half: float, period: float) -> Rows:
+    """Windows that are read about as rarely as they are long may be made one after the other, and
+    not when they are read: the rows at these times, if that explains them much better."""
+    if rows.kind != "window" or period < rows.span / 2:
+        return rows
+    some = _trial(rows)
+    alone = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period).score
+    phases = np.arange(0.0, rows.span, max(rows.span / 100, 1e-3))
+    scores = [_plain(case, on_grid(some, rows.span, phase), 0.0)[0] for phase in phases]
+    if max(scores) < alone + lags.SURE:
+        return rows
+    return once(on_grid(rows, rows.span, float(phases[int(np.argmax(scores))])))
 
 
 def _drift(case: _Case, rows: Rows, half: float, period: float) -> float:

@@ -6,6 +6,8 @@ of them together."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from handtorch.profile.energy.model import Floats
@@ -36,6 +38,18 @@ def renewals(rows: Rows) -> Rows | None:
     low, high = rows.at[at - 1], rows.at[at]
     made, half = _made(low, high)
     return Rows(rows.kind, rows.span, made, made, half + rows.half[at], rows.value[at], rows.least)
+
+
+def on_grid(rows: Rows, period: float, phase: float) -> Rows:
+    """As if each value had been made at the last multiple of `period` after `phase`."""
+    made = phase + np.floor((rows.at - phase) / period) * period
+    return replace(rows, before=made, at=made)
+
+
+def once(rows: Rows) -> Rows:
+    """Of the rows of one time the first."""
+    at, kept = np.unique(rows.at, return_index=True)
+    return replace(rows, before=at, at=at, half=rows.half[kept], value=rows.value[kept])
 
 
 def _made(low: Floats, high: Floats) -> tuple[Floats, Floats]:
