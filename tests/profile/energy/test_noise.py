@@ -27,8 +27,7 @@ def test_rows_that_share_an_instance_err_together_and_others_do_not() -> None:
     at = (series.time_ns - pieces.zero_ns) * 1e-9
     rows = Rows("instant", 0.0, at, at, at * 0, series.value)
     found = touch(pieces, rows, at * 0, 0.0)
-    x = column(pieces, found, len(at), np.arange(8), 8)
-    noise = noise_of(pieces, rows, found, x, np.ones(8), np.zeros((0, 2)), np.arange(8))
+    noise = noise_of(pieces, rows, found, np.ones(8), np.zeros((0, 2)), np.arange(8))
     piece = np.full(len(at), -1)
     piece[found.row[found.weight > 0]] = found.piece[found.weight > 0]
     first = piece[: noise.blocks.size]

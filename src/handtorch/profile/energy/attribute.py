@@ -15,6 +15,7 @@ import numpy as np
 
 from handtorch.profile.energy.counters import deltas, said
 from handtorch.profile.energy.estimate import Estimate, estimate
+from handtorch.profile.energy.held import renewals
 from handtorch.profile.energy.join import NS, Pieces, pieces_of, seconds, touching
 from handtorch.profile.energy.model import Attribution, Bools, Ints, OpEnergy, Series, Spans
 from handtorch.profile.energy.sense import FADED, Rows
@@ -83,7 +84,12 @@ def _rows(series: Series, zero: int) -> tuple[Rows, list[str]]:
     signal = series.signal
     at, half = seconds(series.time_ns, zero), seconds(series.half_ns, 0)
     if signal.kind != "counter":
-        return Rows(signal.kind, signal.span_ns * NS, at, at, half, series.value), []
+        # An instant that takes a while is the mean over a short window.
+        kind = "window" if signal.kind == "instant" and signal.span_ns else signal.kind
+        rows = Rows(kind, signal.span_ns * NS, at, at, half, series.value, signal.step)
+        new = renewals(rows)
+        return (rows, []) if new is None else (
+            new, [f"{len(at) - len(new)} of {len(at)} readings show the value before again"])
     found = deltas(series, at)
     good = np.isfinite(found.value) & (np.diff(at) > 0)
     return Rows("counter", signal.span_ns * NS, at[:-1][good], at[1:][good], half[1:][good],

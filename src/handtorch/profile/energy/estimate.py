@@ -9,18 +9,20 @@ import numpy as np
 from handtorch.profile.energy import lag as lags
 from handtorch.profile.energy.fit import Fit, Sums, best, fit, shares_of, sums, whitener
 from handtorch.profile.energy.goal import Energies, energies
+from handtorch.profile.energy.held import on_grid, once
 from handtorch.profile.energy.join import Pieces
 from handtorch.profile.energy.model import Floats, Ints
 from handtorch.profile.energy.noise import Noise, blocks_of, column, faded, noise_of
 from handtorch.profile.energy.sense import Rows, touch
+from handtorch.profile.energy.sober import rounding, sobered, without_far
 
 _TRIAL_ROWS = 2560              # that are enough to find the lag roughly, and the noise
 _LOOSE = 3.0                    # idle is not like an operation: it is held less
 _EDGE = 0.2e-3                  # seconds around a counter's reading of which power is taken
 _FREE = 0.3
+_BETWEEN = 30e-6                # seconds by which clocks differ between two comparisons of them
 _MODEL = 2e-4                   # no better than that is power the same all through an instance
 _SLIGHT = 0.1e-3                # seconds over the whole run: too little to tell from a lag
-_EXACT = 1e-3
 _START = np.array([1.0, 0.1, 0.1, 0.01])
 
 
@@ -57,10 +59,9 @@ class _Case:
 
     def noise(self, rows: Rows, lag: float, power: Floats, brief: bool = False) -> Noise:
         found = touch(self.pieces, rows, np.full(len(rows), lag), self.blur)
-        x = column(self.pieces, found, len(rows), self.columns, self.count)
         least = 0.05 * float(np.abs(power).mean())
         power = np.maximum(power, least)
-        return noise_of(self.pieces, rows, found, x, power, self._edge(rows, lag, power),
+        return noise_of(self.pieces, rows, found, power, self._edge(rows, lag, power),
                         self.columns, brief)
 
     def _edge(self, rows: Rows, lag: float, power: Floats) -> Floats:
@@ -105,7 +106,7 @@ def _trial(rows: Rows) -> Rows:
     kept = np.concatenate([np.arange(size) + size * int(b)
                            for b in np.linspace(0, count - 1, wanted)])
     return Rows(rows.kind, rows.span, rows.before[kept], rows.at[kept], rows.half[kept],
-                rows.value[kept])
+                rows.value[kept], rows.least)
 
 
 def estimate(pieces: Pieces, rows: Rows) -> Estimate:
@@ -116,12 +117,14 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
     half = float(np.median(rows.half))
     period = float(np.median(np.diff(rows.at))) if len(rows) > 1 else 0.0
 
+    rows = _on_grid(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     drift = _drift(_Case(pieces, columns, count, loose, 0.0), rows, half, period)
     rows = rows.stretched(drift) if drift else rows
-    some = _trial(rows)
+    trial = _trial(rows)
 
-    def tried(blur: float) -> _Tried:
+    def tried(blur: float, jitter: float) -> _Tried:
         case = _Case(pieces, columns, count, loose, blur)
+        some = replace(trial, half=trial.half + jitter)
         shifts = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period)
         power = fit(_plain(case, some, shifts.top)[1], loose).power
         shares = _START
@@ -130,12 +133,13 @@ def estimate(pieces: Pieces, rows: Rows) -> Estimate:
             shares = shares_of(noise, case.x(some, shifts.top), some.value, loose, shares)
             shifts, fits = _late(case, some, noise, shares, shifts, half)
             power = fits[shifts.top].power
-        return _Tried(case, shifts, power, shares)
+        return _Tried(case, shifts, power, shares, jitter)
 
     # Is a reading's time uncertain for each alone, or the same for all (and so a lag)?
-    blurs = {"instant": (0.0, 1.0), "counter": (0.0, 1.0)} if half or rows.span else {}
-    best = max((tried(blur) for blur in blurs.get(rows.kind, (0.0,))),
-               key=lambda one: one.shifts.score)
+    blurs = {"instant": ((0.0, 0.0), (1.0, 0.0), (1.0, _BETWEEN)),
+             "counter": ((0.0, 0.0), (1.0, 0.0))}.get(rows.kind, ((0.0, 0.0),))
+    best = max((tried(*blur) for blur in blurs), key=lambda one: one.shifts.score)
+    rows = replace(rows, half=rows.half + best.jitter)
     return replace(_whole(best, rows, half), drift=drift)
 
 
@@ -145,6 +149,21 @@ class _Tried:
     shifts: lags.Shifts
     power: Floats
     shares: Floats
+    jitter: float
+
+
+def _on_grid(case: _Case, rows: Rows, half: float, period: float) -> Rows:
+    """Windows that are read about as rarely as they are long may be made one after the other, and
+    not when they are read: the rows at these times, if that explains them much better."""
+    if rows.kind != "window" or period < rows.span / 2:
+        return rows
+    some = _trial(rows)
+    alone = lags.coarse(lambda lag: _plain(case, some, lag)[0], half, period).score
+    phases = np.arange(0.0, rows.span, max(rows.span / 100, 1e-3))
+    scores = [_plain(case, on_grid(some, rows.span, phase), 0.0)[0] for phase in phases]
+    if max(scores) < alone + lags.SURE:
+        return rows
+    return once(on_grid(rows, rows.span, float(phases[int(np.argmax(scores))])))
 
 
 def _drift(case: _Case, rows: Rows, half: float, period: float) -> float:
@@ -201,35 +220,30 @@ def _whole(tried: _Tried, rows: Rows, half: float) -> Estimate:
     noise = case.noise(rows, shifts.mean, power)
     white, log_det = whitener(noise, shares)
     x = case.x(rows, shifts.mean)
-    found = _sobered(fit(sums(white, log_det, noise, x, rows.value), case.loose), white, rows)
+    found = fit(sums(white, log_det, noise, x, rows.value), case.loose)
+    noise, far = without_far(noise, shares, rows.value - x @ found.power, found.unit)
+    if far:
+        white, log_det = whitener(noise, shares)
+        found = fit(sums(white, log_det, noise, x, rows.value), case.loose)
+    found = sobered(found, white, rows)
     goal = _goal(case)
     joules = energies(noise, shares, white, x, rows.value, found, goal)
     powers = np.array([kept[float(lag)].power for lag in shifts.lag])
     apart = (powers - shifts.weight @ powers) * np.sqrt(shifts.weight)[:, None]
-    spread = apart.T @ apart
+    spread = apart.T @ apart + np.diag(_rounding(rows, noise, shares, found))
     model = np.diag((_MODEL * joules.mean) ** 2)
     return Estimate(found.power, found.covariance + spread,
                     Energies(joules.mean, joules.covariance + goal @ spread @ goal.T + model),
                     shifts, rows.value - x @ found.power, found.freedom, case.columns, rows)
 
 
-def _sobered(found: Fit, white: Floats, rows: Rows) -> Fit:
-    """The fit with errors as large as they are, where they were taken as smaller.
-
-    Rows that follow from others to the last digit (an ideal sensor twice in one instance) show no
-    error of their own, so they count for none; and the shares of the noise are found, not known:
-    each column that was fitted hides a part of it. Rows at the edges of blocks are not as
-    independent as taken; and the age of a counter's value is not normal, nor small beside short
-    operations: in simulations such intervals were 6 % too narrow."""
-    count = len(rows)
-    own = 1.0 / np.diagonal(white, axis1=1, axis2=2).reshape(-1)[:count] ** 2
-    real = max(int((own > _EXACT * own.max()).sum()), 1)
-    period = (rows.at[-1] - rows.at[0]) / max(count - 1, 1)
-    shared = {"window": 1.0, "lowpass": 3.0}.get(rows.kind, 0.0) * rows.span / max(period, 1e-12)
-    wider = count / real * (1 + 2 * (count - found.freedom) / count)
-    wider *= 1 + min(shared / white.shape[1], 1.0)
-    wider *= 1.12 if rows.kind == "counter" and rows.span else 1.0
-    return replace(found, covariance=found.covariance * wider, unit=found.unit * wider)
+def _rounding(rows: Rows, noise: Noise, shares: Floats, found: Fit) -> Floats:
+    """Variance of each column by the sensor's steps; what is a mean of much is never one value."""
+    if rows.kind != "instant":
+        return np.zeros(len(found.power))
+    reads = found.unit * float(shares[0] / max(noise.size[0], 1e-300))
+    varies = found.unit * float(shares[2] / noise.size[2]) if noise.size[2] > 0 else 0.0
+    return rounding(rows.least, reads, found.power, varies)
 
 
 def _goal(case: _Case) -> Floats:

@@ -70,7 +70,7 @@ def column(pieces: Pieces, touch: Touch, rows: int, columns: Ints, count: int) -
     return np.asarray(flat.reshape(rows, count))
 
 
-def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats, edge: Floats,
+def noise_of(pieces: Pieces, rows: Rows, touch: Touch, power: Floats, edge: Floats,
              columns: Ints, brief: bool = False) -> Noise:
     """`power` is a first guess for each column: what varies does so in proportion to it.
     `edge` is the power around each row's end and beginning, for a counter."""
@@ -80,8 +80,8 @@ def noise_of(pieces: Pieces, rows: Rows, touch: Touch, x: Floats, power: Floats,
     joint = np.zeros((len(PARTS), blocks.count, pieces.ops, blocks.size))
     own = np.zeros((len(PARTS), pieces.ops, pieces.ops))
     parts[0] = _reading(rows, blocks, edge)
-    parts[1] = _edge(rows, blocks, x, power)
     watts = np.where(columns[pieces.op] >= 0, power[columns[pieces.op]], 0.0)
+    parts[1] = _edge(pieces, rows, blocks, touch, watts)
     goal = np.where(pieces.counts & (pieces.op < pieces.ops), pieces.seconds, 0.0) * watts
     _vary(pieces, touch, blocks, watts, goal, parts, joint, own)
     sizes = np.trace(parts.sum(axis=1), axis1=1, axis2=2) / max(len(rows), 1)
@@ -110,14 +110,21 @@ def _reading(rows: Rows, blocks: Blocks, edge: Floats) -> Floats:
     return found
 
 
-def _edge(rows: Rows, blocks: Blocks, x: Floats, power: Floats) -> Floats:
-    """Of an instant: the spread of power among what may have run."""
+def _edge(pieces: Pieces, rows: Rows, blocks: Blocks, touch: Touch, watts: Floats) -> Floats:
+    """Of an instant: the spread of power among what may have run. Lanes change each for itself;
+    where nothing runs at once all pieces exclude one another."""
     found = np.zeros((blocks.count, blocks.size, blocks.size))
     if rows.kind == "instant":
         diagonal = np.arange(blocks.size)
-        mean = x @ power
-        spread = np.maximum(x @ power**2 - mean**2, 0.0)
-        spread[spread < 1e-9 * np.maximum(mean**2, 1e-30)] = 0.0
+        spread = np.zeros(len(rows))
+        lanes = pieces.lanes if pieces.layered else ((0, len(pieces.op)),)
+        for first, behind in lanes:
+            here = (touch.piece >= first) & (touch.piece < behind)
+            row, weight, power = touch.row[here], touch.weight[here], watts[touch.piece[here]]
+            mean = np.bincount(row, weight * power, len(rows))
+            lane = np.maximum(np.bincount(row, weight * power**2, len(rows)) - mean**2, 0.0)
+            lane[lane < 1e-9 * np.maximum(mean**2, 1e-30)] = 0.0
+            spread += lane
         found[:, diagonal, diagonal] = blocks.cut(spread)
     return found
 

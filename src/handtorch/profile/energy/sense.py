@@ -27,6 +27,7 @@ class Rows:
     at: Floats
     half: Floats                # the reading's time is known to this
     value: Floats
+    least: float = 0.0          # between two neighbouring values, in W; 0 of a counter
 
     def __len__(self) -> int:
         return len(self.at)
