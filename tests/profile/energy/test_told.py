@@ -6,7 +6,7 @@ from handtorch.place.sheet import CoreKind, Figure, Sheet
 from handtorch.profile.energy.from_sheet import estimated_rows
 from handtorch.profile.energy.told import told
 from handtorch.profile.group import groups
-from handtorch.record import Energy, Run
+from handtorch.record import Energy, Result, Run
 from tests.profile.energy.runs import PLACE, SUBJECT, run
 
 SHEET = Sheet("board", Figure(2.0, "a"), (CoreKind("big", 2, 1.5, "a"),), Figure(3.0, "a"),
@@ -63,6 +63,13 @@ rapl package_energy_j  4 W  5 W  6 W
 joules by op  a step              95 %  above idle   share  power
 a             200 mJ  170 mJ to 240 mJ              66.7 %   20 W
 1 not known                                                        not enough data"""
+
+
+def test_joules_of_a_sample_where_its_rate_is_known() -> None:
+    rate = Result(study="profile", name="throughput", subject=SUBJECT, place=PLACE, value=800.0,
+                  unit="samples/s", better="higher", repeats=1, provenance="measured")
+    given = replace(run(), energies=(energy("rail"),), results=(rate,))
+    assert "30 W on average, 37.5 mJ a sample (least squares)" in shown(given)
 
 
 def test_of_many_operations_the_rest_is_one_line() -> None:

@@ -20,7 +20,9 @@ def told(run: Run, group: Group) -> Iterator[str]:
     rails = [e for e in rows if e.level == "rail"]
     if not rails:
         return
-    yield "\n".join(_rail(rail, rows) for rail in rails)
+    rate = next((r.value for r in run.results if r.name == "throughput"
+                 and (r.subject, r.place) == (step.subject, step.place)), None)
+    yield "\n".join(_rail(rail, rows, rate) for rail in rails)
     known = [r for r in rails if r.total_j is not None]
     if known:
         yield _three_steps(known, rows)
@@ -32,7 +34,7 @@ def told(run: Run, group: Group) -> Iterator[str]:
                 yield _table(level, parts, rail, most)
 
 
-def _rail(rail: Energy, rows: Sequence[Energy]) -> str:
+def _rail(rail: Energy, rows: Sequence[Energy], samples_per_s: float | None) -> str:
     head = f"{rail.provenance} by {rail.meter} {rail.quantity}"
     if rail.total_j is None:
         return f"energy {head}: none, {rail.total_reason}"
@@ -42,6 +44,7 @@ def _rail(rail: Energy, rows: Sequence[Energy]) -> str:
             and e.level in ("idle", "unattributed")}
     parts = [f"{_j(joules / steps)} a step", f"{joules / steps / J_PER_MWH:.4g} mWh",
              f"{joules / seconds:.3g} W on average",
+             *([f"{_j(joules / seconds / samples_per_s)} a sample"] if samples_per_s else []),
              *(f"{100 * part / joules:.1f} % {name}" for name, part in rest.items() if joules)]
     return f"energy {head}: {', '.join(parts)} ({rail.how})"
 
