@@ -1,6 +1,6 @@
 """Joules of operations against a simulated truth.
 
-    python -m tests.profile.energy.test_truth [--seeds N] [words of a scenario ...]
+    python -m tests.profile.energy.test_truth [--seeds N] [--first N] [words of a scenario ...]
 
 prints the whole table, or the scenarios that have these words in their names. `covered` is the
 share of 95 % intervals that contain the truth and its standard error."""
@@ -52,9 +52,10 @@ def test_joules_are_as_good_as_promised_on_every_machine() -> None:
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
-    parser.add_argument("--seeds", type=int, help="instead of those of the table")
+    parser.add_argument("--seeds", type=int, help="how many, instead of the table's")
+    parser.add_argument("--first", type=int, default=0, help="seed, for machines never seen before")
     args = parser.parse_args(words)
-    chosen = [replace(s, seeds=args.seeds or s.seeds) for s in TABLE
+    chosen = [replace(s, seeds=args.seeds or s.seeds, first=args.first) for s in TABLE
               if all(word in s.name for word in args.words)]
     lines = broken(table(chosen))
     print("\n".join(lines) if lines else "as promised")

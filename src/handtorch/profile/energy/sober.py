@@ -14,6 +14,7 @@ from handtorch.profile.energy.sense import Rows
 _EXACT, _USUAL = 1e-3, 0.8      # of the error of a usual row; those at edges err far more
 _FAR = 4.0                      # standard deviations: beyond, a row is not of this noise
 _SINES = 50
+_DITHER = 0.3                   # of the variance between instances, as seen in simulations
 _NARROW = {"instant": 1.35, "counter": 1.25}    # too small a variance, as seen in simulations
 
 
@@ -58,7 +59,7 @@ def rounding(least: float, reads: float, power: Floats, varies: float) -> Floats
     amplitudes least / (pi k) x exp(-2 (pi k sigma / least)^2)."""
     if least <= 0:
         return np.zeros(len(power))
-    dither = max(reads - least**2 / 12, 0.0) + varies * power**2
+    dither = max(reads - least**2 / 12, 0.0) + _DITHER * varies * power**2
     k = np.arange(1, _SINES + 1)[:, None] * np.pi
     sines = least**2 / (2 * k**2) * np.exp(-4 * k**2 * dither / least**2)
     return np.asarray(sines.sum(axis=0))
