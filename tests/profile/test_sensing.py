@@ -57,7 +57,8 @@ def test_the_machine_is_read_every_10_ms_beside_the_steps(step: ht.TrainStep) ->
     assert len(found.steps) == count
     inside = [s for s in found.samples if s.quantity == "process_busy_s"
               and found.steps[0].start_ns <= s.time_ns <= found.steps[-1].end_ns]
-    assert 0.5 * LONG_S / 0.01 < len(inside) < 1.5 * LONG_S / 0.01
+    missed = [r.value for r in found.results if r.name == "deadlines missed by the sampler"]
+    assert 0.6 * LONG_S / 0.01 - (missed[0] or 0) < len(inside) < 1.5 * LONG_S / 0.01
     assert {s.provenance for s in found.samples} == {"measured"}
     (used,) = [r for r in found.results if r.name == "cores used by the process"]
     assert used.value is not None and 0 < used.value <= (os.cpu_count() or 1) + 0.5
