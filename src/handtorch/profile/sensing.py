@@ -16,7 +16,7 @@ from handtorch.profile.energy.from_sheet import estimated_rows
 from handtorch.profile.energy.rows import measured_rows
 from handtorch.profile.sampled import Readings
 from handtorch.profile.sampling import SEARCH, Sampling
-from handtorch.profile.sensed import sensed_rows
+from handtorch.profile.sensed import SAMPLER, sensed_rows
 from handtorch.profile.usage import usage_rows
 from handtorch.record import Missing, Run
 from handtorch.record.row import Provenance, Row
@@ -80,7 +80,7 @@ class Sensing:
     def rows(self, subject: str) -> Iterator[Row]:
         """Signals, readings, what is missing, and what reading them cost."""
         if self._why_not:
-            yield Missing(source="sampler", why=self._why_not)
+            yield Missing(source=SAMPLER, why=self._why_not)
         if self._readings is not None:
             yield from sensed_rows(self._readings, subject, self._provenance)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from handtorch.profile.group import Group, groups
 from handtorch.profile.predict import predictability
+from handtorch.profile.summary import STUDY
 from handtorch.record import Result, Run, Sample
 
-STUDY = "profile"
 UTILISATION, IDLE_RATIO, ZERO_RATIO = "utilisation", "idle-state ratio", "readings without use"
 CORES_USED, NEXT_USE = "cores used by the process", "error of the next step's use"
 _CORE = re.compile(r"(cpu\d+)_busy_s")

@@ -82,11 +82,11 @@ def _cores_busy(run: Run, group: Group) -> float | str:
 
 def _rows(group: Group, drawn: Draw) -> Iterator[Energy]:
     idle_s = (group.wall_ns - group.busy_ns) / 1e9
-    whole = [sum(la.moved_bytes or 0 for la, _ in group.launches)]
+    moved = sum(la.moved_bytes or 0 for la, _ in group.launches)
     busy_s = group.busy_ns / 1e9
     yield _row(group, "rail", "", len(group.steps), group.wall_ns / 1e9,
-               drawn.total_j(busy_s, whole[0]) + drawn.idle_w * idle_s,
-               drawn.dynamic_j(busy_s, whole[0]), "", drawn.how)
+               drawn.total_j(busy_s, moved) + drawn.idle_w * idle_s,
+               drawn.dynamic_j(busy_s, moved), "", drawn.how)
     yield _row(group, "idle", "", len(group.steps), idle_s, drawn.idle_w * idle_s, 0.0, "",
                drawn.how)
     keys: tuple[tuple[Level, Callable[[Launch], str]], ...] = (

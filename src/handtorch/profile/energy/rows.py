@@ -16,6 +16,7 @@ from handtorch.profile.energy.rails import tree
 from handtorch.profile.energy.spans import Operations, operations
 from handtorch.profile.group import Group, groups
 from handtorch.profile.predict import predictability
+from handtorch.profile.summary import STUDY
 from handtorch.record import Energy, Missing, Result, Run, Sample, Signal
 from handtorch.record.row import Provenance, Row
 from handtorch.record.sensed import Level
@@ -130,7 +131,7 @@ def _foretold(group: Group, found: Attribution, provenance: Provenance) -> Itera
     told = predictability(watts)
     if told is not None and told.errors:
         step = group.steps[0]
-        yield Result(study="profile", name=f"{NEXT_POWER}, {found.signal.quantity}",
+        yield Result(study=STUDY, name=f"{NEXT_POWER}, {found.signal.quantity}",
                      subject=step.subject, place=step.place, unit="%", better="lower", repeats=1,
                      value=100 * told.errors[told.estimator], provenance=provenance)
 

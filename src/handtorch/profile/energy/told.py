@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from handtorch.profile.columns import table
+from handtorch.profile.energy.groups import MWH_PER_J
 from handtorch.profile.group import Group
 from handtorch.record import Energy, Run
 
-J_PER_MWH = 3.6
 _TOP = 12
 _PARTS = (("phase", 99), ("layer", _TOP), ("op", _TOP))
 
@@ -42,7 +42,7 @@ def _rail(rail: Energy, rows: Sequence[Energy], samples_per_s: float | None) -> 
     rest = {e.level: e.total_j for e in rows if e.total_j is not None
             and (e.meter, e.quantity) == (rail.meter, rail.quantity)
             and e.level in ("idle", "unattributed")}
-    parts = [f"{_j(joules / steps)} a step", f"{joules / steps / J_PER_MWH:.4g} mWh",
+    parts = [f"{_j(joules / steps)} a step", f"{joules / steps * MWH_PER_J:.4g} mWh",
              f"{joules / seconds:.3g} W on average",
              *([f"{_j(joules / seconds / samples_per_s)} a sample"] if samples_per_s else []),
              *(f"{100 * part / joules:.1f} % {name}" for name, part in rest.items() if joules)]
