@@ -80,15 +80,18 @@ def slow(name: str, batch: int, part: float, device: str | None, rounds: int) ->
     others = share_of_others(start)
     noisy = others is not None and others > MOST_OTHERS
     used = sum(b.size for b in fitted.resident._banks)
-    error = abs((predicted - 1) - (measured - 1)) / (measured - 1) if measured > 1 else float("nan")
+    excess = (f"{100 * (predicted - 1):.1f} % against {100 * (measured - 1):.1f} %" + (
+        f", off by {100 * abs(predicted - measured) / (measured - 1):.0f} %" if measured > 1 else
+        ", which is none"))
     judged = f" (NOT JUDGED: others used {others:.0%} of the cores)" if noisy else ""
     return (f"{name} batch {batch}: whole {device_bytes(whole.program.plan):,} B, budget "
             f"{budget:,}, predicted peak {fitted.fitted.held_bytes:,}; arena planned "
             f"{fitted.program.plan.peak_bytes:,}, allocated {used:,}; step "
             f"{times['whole'].median_s:.3f} s, budgeted {times['fitted'].median_s:.3f} s; "
             f"slow-down measured {measured:.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f}), predicted "
-            f"{predicted:.3f}, off by {100 * error:.0f} % of the slow-down{judged}; made in "
-            f"{making_s:.1f} s\n{fitted.fitted.text()}")
+            f"{predicted:.3f}: as step times predicted / measured {predicted / measured:.3f}, as "
+            f"the excess alone {excess}{judged}; made in {making_s:.1f} s\n"
+            f"{fitted.fitted.text()}")
 
 
 class _Watch:

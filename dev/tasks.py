@@ -13,6 +13,7 @@ from dev.aarch64 import aarch64
 from dev.environment import ROOT, SetupError, child_environment, ensure
 
 Task = Callable[[list[str]], int]
+NO_TESTS = 5                                    # pytest's exit code
 DROPPED = (".venv", ".cache", ".hypothesis", "build", "dist")
 
 
@@ -34,13 +35,25 @@ def run(more: list[str]) -> int:
 
 
 def test(more: list[str]) -> int:
-    """all tests but the slow ones, on every OpenCL implementation found, a file per core"""
-    return _python("-m", "pytest", "-m", "not slow", "-n", "auto", "--dist", "loadfile", *more)
+    """all tests but the slow and timed, on every OpenCL implementation found, a file per core"""
+    return _python("-m", "pytest", "-m", "not slow and not timed", "-n", "auto",
+                   "--dist", "loadfile", *more)
 
 
 def slow(more: list[str]) -> int:
     """the slow tests: whole models trained beside PyTorch, every kernel as three phones run it"""
-    return _python("-m", "pytest", "-m", "slow", *more)
+    # Those that take half the memory come first and alone; then the others, a file per core.
+    alone = _python("-m", "pytest", "-m", "slow and alone", *more)
+    others = _python("-m", "pytest", "-m", "slow and not alone", "-n", "auto", "--dist", "loadfile",
+                     *more)
+    # A selection in `more` may leave one half without a test; both without one is a mistake.
+    worst = [code for code in (alone, others) if code not in (0, NO_TESTS)]
+    return worst[0] if worst else min(alone, others)
+
+
+def timed(more: list[str]) -> int:
+    """the tests whose verdict is a time: for a machine that does nothing else"""
+    return _python("-m", "pytest", "-m", "timed", *more)
 
 
 def check(more: list[str]) -> int:
@@ -88,6 +101,7 @@ TASKS: dict[str, Task] = {
     "run": run,
     "test": test,
     "slow": slow,
+    "timed": timed,
     "check": check,
     "oclgrind": oclgrind,
     "aarch64": aarch64,

@@ -40,6 +40,7 @@ HOMES = {
     "pyopencl": ("runtime/opencl/",),
     "sklearn": ("zoo/", "baseline/", "studies/"),
     "jinja2": ("report/",),
+    "gymnasium": ("zoo/data/",), "ale_py": ("zoo/data/",),
 }
 # Rooms that may read less than their rank allows.
 READS_ONLY = {"report": {"errors", "record"}, "graph": {"errors", "dtypes"}}

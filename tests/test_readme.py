@@ -11,6 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 README, STATE = ROOT / "README.md", ROOT / "docs" / "state.md"
+OFFLOAD = ROOT / "docs" / "offload.md"
 
 
 def test_the_example_trains(opencl_device: object) -> None:
@@ -36,3 +37,13 @@ def test_the_example_of_state_goes_on_as_if_nothing_had_been(
             exec(compile(f"import torch; torch.manual_seed(0)\n{text}", "state.md", "exec"), {})
         told.append(out.getvalue())
     assert told[0] == told[1] and told[0].startswith("10 ")
+
+
+def test_the_example_of_offload_explains_itself(opencl_device: object) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", OFFLOAD.read_text(), re.DOTALL)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "offload.md", "exec"), {})
+    place, *calls = out.getvalue().splitlines()
+    assert place in ("cpu", "device") and len(calls) == 3
+    assert re.match(rf"call 100: {place} \(\w+\): cpu .* ms \(load .*\), device ", calls[-1])

@@ -9,10 +9,13 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "train_step": "handtorch.api.make", "inference": "handtorch.api.make",
+    "stream": "handtorch.api.make", "Stream": "handtorch.api.stream",
     "load": "handtorch.api.load", "read_checkpoint": "handtorch.api.checkpoint",
     "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
     "Loss": "handtorch.api.loss", "Limits": "handtorch.api.limits",
     "profile": "handtorch.profile",
+    "offload": "handtorch.offload", "Place": "handtorch.offload.place",
+    "split": "handtorch.offload.split",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }
 __all__ = [*sorted(_HOMES), "__version__"]

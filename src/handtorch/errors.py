@@ -12,6 +12,7 @@
         OutOfMemory        the device refused or cannot hold an allocation
       StorageError         a run file, a cache or another file on disk
         BadFile            a file that was cut or changed, or is not what it should be
+      NoInput              batches that do not come: their process died, hangs or failed
       Paused               a step was called while its training is paused
 
 A message has up to four parts: what happened, why in numbers, the user's own line, and what to try.
@@ -90,6 +91,10 @@ class StorageError(HandTorchError):
 
 class BadFile(StorageError):
     """A file that can be read, and not be used: cut, changed, or another than it should be."""
+
+
+class NoInput(HandTorchError):
+    """A batch that does not come, because the process that makes batches died, hangs or failed."""
 
 
 class Paused(HandTorchError):

@@ -22,10 +22,12 @@ KNOBS = (
     Knob("HANDTORCH_DEVICE", "", "device by index, name or vendor; `pocl/0-of-2` is a part of one"),
     Knob("HANDTORCH_CACHE", "", "folder for compiled kernels and verdicts (else the XDG cache)"),
     Knob("HANDTORCH_DUMP", "", "folder into which every compiler stage writes its product"),
+    Knob("HANDTORCH_KEY", "", "file with the secret key that vouches for compiled programs in .ht "
+         "files (else programs.key in the cache); machines that share one believe each other"),
     Knob("HANDTORCH_RUNS", "runs", "folder for run files and pages"),
     Knob("HANDTORCH_SENSORS", "/", "folder that stands for / when sensors are looked for; what is "
          "read below another one is called simulated"),
-    Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets"),
+    Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets, in `data` below it"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}
 

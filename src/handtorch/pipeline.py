@@ -17,12 +17,13 @@ from handtorch.graph.check import check
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph
 from handtorch.graph.text import graph_text, step_text
-from handtorch.kernels.gemm_tiles import checked_results, results_name
+from handtorch.kernels.results import checked_results, results_name
 from handtorch.lower.lower import lower_graph
 from handtorch.passes.cross_entropy import fuse_cross_entropy
 from handtorch.passes.epilogue import fuse_epilogues
 from handtorch.passes.fuse import fuse_pointwise
 from handtorch.passes.layout import channels_last
+from handtorch.passes.masks import narrow_masks
 from handtorch.passes.order import order
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
@@ -41,6 +42,7 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("cross-entropy", fuse_cross_entropy),
     ("epilogues", fuse_epilogues),
     ("updates", fuse_updates),
+    ("masks", narrow_masks),
     ("point-wise regions", fuse_pointwise),
     ("settle", settle),
     ("order", order),
@@ -78,10 +80,10 @@ def _prepared(graph: Graph, dump: _Dump) -> Graph:
 
 def _finished(graph: Graph, spec: DeviceSpec, dump: _Dump) -> Program:
     lowered = lower_graph(graph, spec)
-    dump("lower", "\n".join(map(step_text, lowered.steps)))
+    dump("lower", "\n".join(map(step_text, lowered.all_steps)))
     plan = make_plan(graph, lowered, largest_allocation_bytes=spec.largest_allocation_bytes)
     prove(graph, lowered, plan)
-    program = Program(graph, lowered.steps, plan, spec)
+    program = Program(graph, lowered.steps, plan, spec, lowered.once)
     dump("program", program.text())
     return program
 

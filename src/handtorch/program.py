@@ -5,7 +5,8 @@ It holds no device handle and no weights: states are written into it when it is 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from handtorch.graph.device_spec import DeviceSpec
@@ -21,16 +22,24 @@ from handtorch.plan.plan import Plan
 class Program:
     """Steps in order, their places, the kernels' source, and the graph they compute.
 
-    The same graph for the same device gives the same `hash`."""
+    The same graph for the same device gives the same `hash`. `built` has binaries of the device's
+    driver by the SHA-256 of their source, where a file brought some that may be run; they change
+    nothing but the time until the first step."""
 
     graph: Graph
     steps: tuple[Step, ...]
     plan: Plan
     spec: DeviceSpec
+    once: tuple[Step, ...] = ()             # before the first step, and after a state was written
+    built: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        return (*self.once, *self.steps)
 
     @cached_property
     def source(self) -> str:
-        return render(self.steps)
+        return render(self.all_steps)
 
     @cached_property
     def hash(self) -> str:
@@ -61,7 +70,9 @@ class Program:
         """The whole program as text: graph, steps with places, source."""
         places = [f"  %{k} bank {p.bank} at {p.offset_bytes}"
                   for k, p in sorted(self.plan.places.items())]
-        return "\n".join(["graph", graph_text(self.graph), "steps",
+        once = [f"  {i} {step_text(s)}" for i, s in enumerate(self.once)]
+        return "\n".join(["graph", graph_text(self.graph), *(["once", *once] if once else []),
+                          "steps",
                           *(f"  {i} {step_text(s)}" for i, s in enumerate(self.steps)),
                           f"places, banks {list(self.plan.bank_bytes)}", *places,
                           "source", self.source])

@@ -24,6 +24,7 @@ from handtorch.graph.node import Graph, Node, Port, Value
 from handtorch.graph.ties import Home, Outputs
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.store.ht_file import HtFile, Micro, Part, read_ht, write_ht
+from tests.api import test_budget as budgets
 from tests.api.test_parts import ENTROPY, FLAT, LABELS, ROWS, TEXT, Language, mlp
 
 
@@ -270,3 +271,55 @@ def test_a_file_whose_parts_are_not_those_of_its_batch_is_refused(tmp_path: Path
         with pytest.raises(BadFile, match=f"its micro-batches cannot be made: 8 rows in {parts} "
                                           "parts and a step of"):
             ht.load(path, "ref")
+
+
+def check_budget(device: str, path: Path) -> None:
+    """A budget at loading gives the whole step's bits; without a clock, the program that the same
+    budget gives at making."""
+    whole = budgets.made(device)
+    whole.save(path)
+    memory = budgets.half(whole)
+    loaded = ht.load(path, device, memory=memory)
+    assert isinstance(loaded, ht.TrainStep) and loaded.fitted is not None
+    assert loaded.fitted.held_bytes <= memory < loaded.fitted.whole_bytes
+    assert f"budget {memory:,} bytes: the step holds" in repr(loaded)
+    ours, theirs = budgets.after_three(loaded), budgets.after_three(whole)
+    for name, expected in theirs.items():
+        np.testing.assert_array_equal(ours[name], expected, err_msg=name)
+    if device == "ref":
+        assert loaded.program.hash == budgets.made(device, memory).program.hash
+        roomy = ht.load(path, device, memory="1GiB")
+        assert isinstance(roomy, ht.TrainStep) and roomy.program.hash == whole.program.hash
+
+
+def test_a_budget_at_loading_gives_the_same_bits_on_ref(tmp_path: Path) -> None:
+    check_budget("ref", tmp_path / "a.ht")
+
+
+def test_a_budget_at_loading_gives_the_same_bits(opencl_device: FoundDevice, tmp_path: Path
+                                                 ) -> None:
+    check_budget(opencl_device.label, tmp_path / "a.ht")
+
+
+def test_a_budget_that_a_file_cannot_keep_is_refused(tmp_path: Path) -> None:
+    budgets.made("ref").save(tmp_path / "a.ht")
+    with pytest.raises(OutOfMemory) as caught:
+        ht.load(tmp_path / "a.ht", "ref", memory="50KB")
+    assert caught.value.what == "a step within 50,000 bytes"
+    assert re.fullmatch(r"it holds [\d,]+, and [\d,]+ with all made again that helps, of which "
+                        r"[\d,]+ last between steps; alive at that peak: .*", caught.value.why)
+    assert caught.value.fix == ("more memory, or a step saved with a smaller batch, or with more "
+                                "micro-batches (accumulate=...), which takes torch")
+    with pytest.raises(BadInput, match="memory='little': a budget is a number of bytes"):
+        ht.load(tmp_path / "a.ht", "ref", memory="little")
+
+
+def test_micro_batches_of_a_file_have_a_budget_too(tmp_path: Path) -> None:
+    model, path = mlp(), tmp_path / "a.ht"
+    ht.train_step(model, ENTROPY, torch.optim.SGD(model.parameters(), lr=0.1),
+                  example=(FLAT, LABELS), device="ref", accumulate=4).save(path)
+    plain, loaded = ht.load(path, "ref"), ht.load(path, "ref", memory="1MiB")
+    assert isinstance(loaded, ht.TrainStep) and loaded.fitted is not None
+    assert repr(loaded).startswith("4 micro-batches of 2 rows")
+    assert [float(loaded(FLAT, LABELS)) for _ in range(3)] == [
+        float(plain(FLAT, LABELS)) for _ in range(3)]

@@ -72,23 +72,26 @@ def test_torch_has_no_function_of_a_saved_step() -> None:
 
 
 def test_json_of_a_saved_step(opencl_device: FoundDevice) -> None:
-    code, out, _ = call("digits", "--quick", "--device", opencl_device.label, "--json")
+    code, out, _ = call("digits", "--quick", "--device", opencl_device.label, "--json", "--check")
     told = json.loads(out)
     assert code == EXIT_OK and told["schema_version"] == SCHEMA_VERSION
     assert len(told["steps"]) == 5
     assert told["steps"][0]["subject"].startswith("digits training b")
     assert {r["name"] for r in told["results"]} >= {
-        "step time", "utilisation", "throughput", "overhead", "arithmetic peak", "gap launch"}
+        "step time", "utilisation", "throughput", "overhead", "arithmetic peak", "gap launch",
+        "check: events, alone"}
 
 
 def test_a_function_of_the_users(opencl_device: FoundDevice, tmp_path: Path,
                                  monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_net.py").write_text(FUNCTION)
     monkeypatch.chdir(tmp_path)
-    code, out, _ = call("my_net:made", "--quick", "--pairs", "0", "--device", opencl_device.label)
+    code, out, _ = call("my_net:made", "--quick", "--pairs", "0", "--check", "--device",
+                        opencl_device.label)
     assert code == EXIT_OK
     assert out.startswith(f"my_net:made on {opencl_device.label}, inference: 5 steps recorded")
     assert "overhead of this profile, of a step: not measured" in out
+    assert f"Event times of my_net:made on {opencl_device.label}, every launch waited for" in out
     code, _, err = call("my_net:wrong")
     assert code == EXIT_ERROR
     assert err == ("handtorch: my_net:wrong gives a int: it is to give a step and a batch for it\n"

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from handtorch.cli import main as cli
+from handtorch.cli import train
+from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.store.ht_file import read_ht
 from handtorch.store.sample import SAMPLE, data_of, model_file
+from tests.api import test_budget as budgets
 
 
 def call(*argv: str) -> tuple[int, str, str]:
@@ -45,7 +48,34 @@ def test_the_same_file_data_and_seed_give_the_same_losses(tmp_path: Path) -> Non
     assert "accuracy" not in runs[0]
 
 
+def test_a_budget_is_kept_and_told(tmp_path: Path) -> None:
+    step, (x, y) = budgets.made("ref"), budgets.batch()
+    step.save(tmp_path / "a.ht")
+    np.savez(tmp_path / "a.npz", x=x, y=y)
+    argv = (str(tmp_path / "a.ht"), "--data", str(tmp_path / "a.npz"), "--device", "ref")
+    size = budgets.half(step)
+    whole = json.loads(call(*argv, "--json")[1])
+    less = json.loads(call(*argv, "--json", "--memory", str(size))[1])
+    assert whole["losses"] == less["losses"]
+    assert less["budget"]["held_bytes"] <= size < less["budget"]["whole_bytes"]
+    assert less["budget"]["slow_down"] > 1 and "budget" not in whole
+    told = f"  holds {less['budget']['held_bytes']:,} bytes of {size:,} allowed ("
+    assert told in train._text(less)
+
+
+def test_compiled_programs_are_kept_where_asked_for(opencl_device: FoundDevice, tmp_path: Path
+                                                    ) -> None:
+    mine = str(tmp_path / "mine.ht")
+    argv = ("--device", opencl_device.label, "--json")
+    first = json.loads(call(SAMPLE, *argv, "--out", mine, "--programs")[1])
+    assert len(read_ht(Path(mine)).programs) == 2, "of the step and of its inference"
+    second = json.loads(call(mine, "--data", SAMPLE, *argv, "--trust-programs")[1])
+    assert second["steps"] == first["steps"] + 44
+
+
 @pytest.mark.parametrize(("argv", "said"), [
+    ((SAMPLE, "--programs"), "--programs: there is no file to keep them in\n  try: --out FILE.ht"),
+    ((SAMPLE, "--memory", "1KB"), "a step within 1,000 bytes: it holds"),
     (("none.ht", "--data", SAMPLE), "none.ht cannot be read: No such file or directory"),
     ((SAMPLE, "--data", "none.npz"), "none.npz cannot be read: No such file or directory"),
     ((SAMPLE, "--epochs", "-1"), "--epochs -1: one cannot train less than nothing"),

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from handtorch import selftest
 from handtorch.cli import main as cli
 from handtorch.cli import tune as command
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.kernels.gemm import cases
-from handtorch.kernels.gemm_tiles import Product, Variant, as_variant, table_variant
-from handtorch.pipeline import tuned_file
+from handtorch.kernels.catalog import all_cases
+from handtorch.kernels.gemm_tiles import Product, table_variant
+from handtorch.kernels.variant import FORMS, Variant, as_built, as_variant, built_by
+from handtorch.pipeline import tuned_file, with_tuned
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.tune import search
+from handtorch.tune.families import usual_problems
 from handtorch.tune.search import Progress
 from handtorch.tune.store import Results, Trial
 
@@ -51,8 +54,8 @@ def test_tune_export_and_import(opencl_device: FoundDevice, tmp_path: Path,
     code, out, _ = call(opencl_device, "--shapes", SHAPES, "--json")
     record = json.loads(out)
     assert code == 0 and record["finished"] and record["device"] == opencl_device.label
-    assert [r["product"] for r in record["products"]] == ["16x16x16 nn", "8x16x24 nt"]
-    assert all(r["time_ns"] > 0 and r["table_time_ns"] > 0 for r in record["products"])
+    assert [r["problem"] for r in record["problems"]] == ["16x16x16 nn", "8x16x24 nt"]
+    assert all(r["time_ns"] > 0 and r["table_time_ns"] > 0 for r in record["problems"])
     assert capsys.readouterr().err == (
         "0/4 tried, 16x16x16 nn\n2/4 tried, 16x16x16 nn\n"
         "2/4 tried, 8x16x24 nt\n4/4 tried, 8x16x24 nt\n")
@@ -60,7 +63,7 @@ def test_tune_export_and_import(opencl_device: FoundDevice, tmp_path: Path,
     assert set(kept.best) == set(PRODUCTS) and record["file"] == str(kept.path)
 
     file = tmp_path / "results.json"
-    assert call(opencl_device, "--export", str(file)) == (0, f"{file}: 2 products\n", "")
+    assert call(opencl_device, "--export", str(file)) == (0, f"{file}: 2 shapes\n", "")
     assert file.read_bytes() == kept.path.read_bytes()
     kept.path.unlink()
     code, out, _ = call(opencl_device, "--import", str(file))
@@ -134,9 +137,10 @@ def test_spans_of_time(text: str | None, seconds: float | None) -> None:
 @pytest.mark.parametrize(("argv", "said"), [
     (("--time", "soon"), "--time soon: it is not a span of time\n  try: 60s, 5m or 2h\n"),
     (("--time", "0s"), "--time 0s: it is not a span of time\n  try: 60s, 5m or 2h\n"),
-    (("--shapes", "4x4"), "product '4x4': it is not rows x columns x depth of at least 1, then "
-                          "which operands are transposed\n  try: 32x256x784 nt, for example\n"),
-    (("--model", "Model4", "--batch", "0"),
+    (("--shapes", "4x4"), "shape '4x4': it is no product, no batch of products and no "
+                          "convolution\n  try: 32x256x784 nt, bmm 8x32x64x16 nt or "
+                          "conv 16x32x32x64 128 3x3 p1x1\n"),
+    (("Model4", "--batch", "0"),
      "--batch 0: a batch has one row or more\n"),
 ])
 def test_a_bad_request_is_refused(opencl_device: FoundDevice, argv: tuple[str, ...],
@@ -145,53 +149,78 @@ def test_a_bad_request_is_refused(opencl_device: FoundDevice, argv: tuple[str, .
 
 
 def test_a_model_that_is_not_in_the_zoo(opencl_device: FoundDevice) -> None:
-    code, _, err = call(opencl_device, "--model", "Nonesuch")
+    code, _, err = call(opencl_device, "Nonesuch")
     assert code == 2
     assert err.startswith("handtorch: no model 'Nonesuch' in the zoo: there is ")
-    assert err.endswith("\n  try: handtorch tune --model ResNet50\n")
+    assert err.endswith("\n  try: handtorch tune ResNet50\n")
 
 
 def test_a_model_needs_torch(opencl_device: FoundDevice, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "handtorch.zoo.registry", None)
-    code, out, err = call(opencl_device, "--model", "Model4")
+    code, out, err = call(opencl_device, "Model4")
     assert (code, out) == (2, "")
-    assert err.startswith("handtorch: --model Model4: the zoo needs torch (import of ")
-    assert err.endswith("\n  try: pip install handtorch[torch]; or --shapes\n")
+    assert err.startswith("handtorch: tune Model4: the zoo needs torch (import of ")
+    assert err.endswith("\n  try: pip install handtorch[torch]; or FILE.ht; or --shapes\n")
 
 
-def test_a_model_without_products_says_so(opencl_device: FoundDevice) -> None:
-    assert call(opencl_device, "--model", "DCGAN", "--batch", "2") == (2, "", (
-        "handtorch: --model DCGAN: its training step has no matrix products\n"
-        "  try: --shapes\n"))
+def problems(*argv: str) -> list[str]:
+    parser = ArgumentParser()
+    command.add_args(parser)
+    return [str(p) for p in command._of_model(parser.parse_args(argv))]
 
 
-def test_the_products_of_a_model_are_those_of_its_training_step(opencl_device: FoundDevice
-                                                                ) -> None:
-    found = {str(p) for p in command._of_model("Model4", 32, opencl_device)}
-    assert found == {"32x256x784 nt", "32x128x256 nt", "32x16x128 nt", "32x128x16 nn",
-                     "32x256x128 nn", "16x128x32 tn", "128x256x32 tn", "256x784x32 tn"}
+def test_all_of_a_models_training_step_is_tuned_the_most_work_first() -> None:
+    found = problems("Model4")
+    assert set(found) == {"32x256x784 nt", "32x128x256 nt", "32x16x128 nt", "32x128x16 nn",
+                          "32x256x128 nn", "16x128x32 tn", "128x256x32 tn", "256x784x32 tn"}
+    assert found[0] in ("32x256x784 nt", "256x784x32 tn") and "16x128x32" not in found[0]
 
 
+def test_all_passes_of_a_models_convolutions_are_found() -> None:
+    found = problems("DCGAN", "--batch", "2")
+    assert {f"{op} 2x16x16x64 128 4x4 s2x2 p1x1" for op in (
+        "conv", "conv_grad_input", "conv_grad_weight")} <= set(found)
+    assert len(found) == len(set(found))
+
+
+def test_a_saved_step_is_tuned_without_torch(tmp_path: Path, opencl_device: FoundDevice) -> None:
+    from torch import int64, nn, optim, randn, zeros
+
+    import handtorch as ht
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Flatten(), nn.Linear(128, 5))
+    example = randn(2, 3, 4, 4), zeros(2, dtype=int64)
+    step = ht.train_step(model, nn.CrossEntropyLoss(), optim.SGD(model.parameters(), lr=0.1),
+                         example=example, device=opencl_device.label)
+    step.save(tmp_path / "a.ht")
+    assert {"conv 2x4x4x3 8 3x3 p1x1", "conv_grad_weight 2x4x4x3 8 3x3 p1x1", "2x5x128 nt"} <= set(
+        problems(str(tmp_path / "a.ht")))
+
+
+@pytest.mark.parametrize("kernel", ["gemm_dot", "conv_tile", "conv_weight", "depthwise", "bmm"])
 def test_what_the_self_test_found_wrong_is_never_chosen(
-        opencl_device: FoundDevice, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = next(c for c in cases() if c.name.startswith("gemm_dot"))
+        opencl_device: FoundDevice, monkeypatch: pytest.MonkeyPatch, kernel: str) -> None:
+    case = next(c for c in all_cases() if any(s.kernel == kernel for s in c.steps))
     wrong = selftest.SelfTest("failed", (f"{case.name}: off by 3 times the tolerance",), 9)
     monkeypatch.setattr(selftest, "verdict", lambda *_, **__: wrong)
-    macros = {k: int(v) for k, v in case.steps[0].defines if k in ("R", "V", "WGX", "WGY")}
-    barred = Variant.of("dot", macros)
-    assert command._failed_self_test(opencl_device) == [barred]
+    step = next(s for s in case.steps if s.kernel == kernel)
+    barred = command._failed_self_test(opencl_device)
+    assert barred and set(built_by(step)) <= set(barred)
+    monkeypatch.setattr(command, "_tune", lambda *_: 0)
     assert call(opencl_device, "--shapes", "16x16x16")[0] == 0
     kept = Results.open(tuned_file(opencl_device.spec), opencl_device.spec)
-    assert kept.spec.avoid == (str(barred),)
+    assert set(kept.spec.avoid) == set(barred)
+    with_avoid = with_tuned(opencl_device.spec)
+    chosen = {p.table_variant(with_avoid).built for p in usual_problems()}
+    assert not chosen & set(barred)
 
 
-def test_every_case_of_the_products_can_be_barred(opencl_device: FoundDevice,
-                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    lines = tuple(f"{c.name}: off" for c in cases())
-    monkeypatch.setattr(selftest, "verdict",
-                        lambda *_, **__: selftest.SelfTest("failed", lines, len(lines)))
-    assert {v.form for v in command._failed_self_test(opencl_device)} == {"register", "packed",
-                                                                          "dot"}
+def test_every_case_of_a_kernel_with_variants_can_be_barred() -> None:
+    for case in all_cases():
+        for step in case.steps:
+            for built in built_by(step):
+                assert as_built(built) == built
+    found = {b.split()[0] for c in all_cases() for s in c.steps for b in built_by(s)}
+    assert found == set(FORMS)
 
 
 class Terminal(io.StringIO):
@@ -212,31 +241,37 @@ def test_the_bar_is_drawn_over_itself_on_a_terminal() -> None:
 
 
 @pytest.mark.slow
-def test_ctrl_c_and_then_the_rest(opencl_device: FoundDevice, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_and_then_the_rest(opencl_device: FoundDevice, tmp_path: Path,
+                                   how: signal.Signals) -> None:
     """The command itself in a process of its own, all candidates, interrupted in the middle."""
     argv = [sys.executable, "-m", "handtorch", "tune", "--device", opencl_device.label,
-            "--shapes", "16x16x16,16x32x16 nt", "--json"]
+            "--shapes", "conv 2x4x4x8 16 3x3 p1x1,16x32x16 nt", "--json"]
     env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     pipe = subprocess.PIPE
     path = tuned_file(opencl_device.spec)
     first = subprocess.Popen(argv, env=env, stdout=pipe, stderr=pipe, text=True)
-    for _ in range(600):
+    for _ in range(3000):
         if path.exists() and len(_trials(path)) >= 3:
             break
         time.sleep(0.1)
-    first.send_signal(signal.SIGINT)
-    out, err = first.communicate(timeout=30)
-    assert (first.returncode, out) == (cli.EXIT_INTERRUPTED, "")
-    assert err.endswith(f"what was found so far is in {path}; the same command goes on from "
-                        "there\nhandtorch: interrupted\n")
+    first.send_signal(how)
+    out, err = first.communicate(timeout=120)
     kept = _trials(path)
-    assert len(kept) >= 3 and json.loads(path.read_text())["running"] is None
-    second = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=300)
+    assert len(kept) >= 3 and out == ""
+    if how == signal.SIGINT:
+        assert first.returncode == cli.EXIT_INTERRUPTED
+        assert err.endswith(f"what was found so far is in {path}; the same command goes on from "
+                            "there\nhandtorch: interrupted\n")
+        assert json.loads(path.read_text())["running"] is None
+    else:
+        assert first.returncode == -signal.SIGKILL
+    second = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=1200)
     record = json.loads(second.stdout)
     assert second.returncode == 0 and record["finished"] and not record["failed"]
-    assert all(r["tried"] >= 12 for r in record["products"])
-    assert {(t["product"], t["variant"]) for t in kept} <= {
-        (t["product"], t["variant"]) for t in _trials(path)}
+    assert all(r["tried"] >= 12 for r in record["problems"])
+    assert {(t["problem"], t["variant"]) for t in kept} <= {
+        (t["problem"], t["variant"]) for t in _trials(path)}
 
 
 def _trials(path: Path) -> list[dict[str, Any]]:

@@ -18,21 +18,28 @@ from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels import rnn
 from handtorch.kernels.bmm import bmm_steps
+from handtorch.kernels.bmm_tiles import Batch
 from handtorch.kernels.case import Case
 from handtorch.kernels.conv_cases import SHAPES, passes, scratch
-from handtorch.kernels.conv_launches import Conv, Launches
+from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_shapes import Conv
+from handtorch.kernels.conv_tiles import ConvPass
 from handtorch.kernels.gemm_specs import DOT_COLUMNS, tile_width
-from handtorch.kernels.gemm_tiles import Form, Product, Tile, Variant, table_variant, tuning_for
+from handtorch.kernels.gemm_tiles import Form, Product, Tile, table_variant, tuning_for
 from handtorch.kernels.rnn_loop import GATES, Layer, choose
 from handtorch.kernels.roofline import copy_step, fma_step
-from handtorch.tune.candidates import candidates, usual_products
-from handtorch.tune.child import case_of
+from handtorch.kernels.variant import Problem, Variant
+from handtorch.tune.candidates import candidates
+from handtorch.tune.case import case_of
+from handtorch.tune.families import family_of, usual_problems
+from handtorch.tune.products import Products
 
 T = TypeVar("T")
 FORMS: dict[Form, tuple[tuple[bool, bool], ...]] = {            # (ta, tb) that a form computes
     "register": ((False, False), (True, False)),
     "packed": ((False, True), (True, True), (False, False), (True, False)),
     "dot": ((False, True),)}
+OTHERS = 8                          # variants of each other form
 SEARCHED = 24                       # variants of the full search in each form: the rest is alike
 _ONE = (1, 1)
 
@@ -52,9 +59,9 @@ def first_of_each(shapes: Iterable[T], chosen: Callable[[T], Hashable]) -> list[
 
 # --- single products
 
-def works(form: Form) -> tuple[str, ...]:
+def works(form: str) -> tuple[str, ...]:
     """gemm_dot updates no weights."""
-    return ("epilogue", "product") if form == "dot" else ("epilogue", "update", "product")
+    return ("epilogue", "plain") if form == "dot" else ("epilogue", "update", "plain")
 
 
 def fitting(variant: Variant, ta: bool, tb: bool, groups: int) -> Product:
@@ -88,7 +95,7 @@ def products(spec: DeviceSpec) -> Iterator[Case]:
 
 def searched(spec: DeviceSpec) -> tuple[Variant, ...]:
     """What tuning tries on the usual products, and a part of what a full search adds."""
-    near = dict.fromkeys(v for p in usual_products() for v in candidates(p, spec))
+    near = dict.fromkeys(v for p in Products().usual() for v in candidates(p, spec))
     found = [v for p in (Product(512, 512, 512), Product(512, 512, 512, tb=True))
              for v in candidates(p, spec, full=True) if v not in near]
     for form in FORMS:
@@ -103,6 +110,44 @@ def tuned(spec: DeviceSpec) -> Iterator[Case]:
     for variant in searched(spec):
         (ta, tb), work = next(turns[variant.form])
         yield _named("tuned", case_of(fitting(variant, ta, tb, 0), variant, spec, work))
+
+
+def tuned_others(spec: DeviceSpec) -> Iterator[Case]:
+    """The tuner's variants of batches and convolutions, some of each form, on problems just over
+    a tile."""
+    usual = [p for p in usual_problems() if not isinstance(p, Product)]
+    found: dict[str, dict[Variant, Problem]] = {}
+    for problem in usual:
+        for variant in candidates(problem, spec):
+            found.setdefault(variant.form, {})[variant] = problem
+    for variants in found.values():
+        for variant in list(variants)[::max(1, len(variants) // OTHERS)][:OTHERS]:
+            problem = _just_over(variant, variants[variant])
+            assert variant.fits(problem, spec), f"{problem} {variant}"
+            work = family_of(problem).works(variant)[-1]
+            yield _named("tuned", case_of(problem, variant, spec, work))
+
+
+def _just_over(variant: Variant, problem: Problem) -> Problem:
+    """Two pictures or matrices, channels or columns for more than one item; dot products need
+    whole vectors."""
+    macros = dict(variant.defines)
+    wide = macros.get("NV", 1) * macros["V"] + 1
+    if isinstance(problem, Batch):
+        rows = macros["R"] + 1
+        return replace(problem, count=2, m=rows, n=wide, k=5, one_a=False, one_b=False)
+    assert isinstance(problem, ConvPass)
+    c = replace(problem.conv, n=2, x=(3, 4), y=(3, 4)) if problem.conv.padding == _ONE else (
+        replace(problem.conv, n=2, x=(1, 5), y=(1, 5)))
+    if c.is_depthwise:
+        c = replace(c, groups=2 * macros["V"])
+    elif variant.form == "conv_dot":
+        c = replace(c, inner=macros["NV"] + 1, outer=2 * macros["V"])
+    elif problem.op == "conv_grad_input":
+        c = replace(c, inner=wide, outer=3)
+    else:
+        c = replace(c, inner=min(c.inner, 5), outer=wide)
+    return replace(problem, conv=c)
 
 
 # --- batches of products
@@ -207,5 +252,6 @@ def _named(name: str, case: Case) -> Case:
 
 
 FAMILIES: dict[str, Callable[[DeviceSpec], Iterator[Case]]] = {
-    "table": products, "tuned": tuned, "bmm": batched, "rnn": layers, "roofline": rooflines,
+    "table": products, "tuned": tuned, "others": tuned_others, "bmm": batched, "rnn": layers,
+    "roofline": rooflines,
     "conv": convolutions}           # the dearest answers last: a sweep may end before them

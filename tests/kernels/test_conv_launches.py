@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
-from handtorch.kernels.conv_launches import Conv, Launches, Pair, _block, _inside
+from handtorch.kernels.conv_launches import Launches, _block
+from handtorch.kernels.conv_shapes import Conv, Pair, inside
 from handtorch.kernels.spec import ceil_div
 
 CPU = replace(GENERIC, kind="cpu", float_width=16)
@@ -96,8 +97,8 @@ def test_the_share_of_taps_inside(size: int, out: int, in_step: int, out_step: i
     met = [q * in_step + (at - pad + tap * dilation) // out_step
            for q, at, tap in product(range(ceil_div(out, out_step)), range(out_step), range(taps))
            if (at - pad + tap * dilation) % out_step == 0]
-    inside = [place for place in met if 0 <= place < size]
-    assert _inside(sizes) == (len(inside) / len(met) if met else 1)
+    seen = [place for place in met if 0 <= place < size]
+    assert inside(sizes) == (len(seen) / len(met) if met else 1)
 
 
 def defined(c: Conv, kind: str, name: str) -> int:

@@ -19,19 +19,16 @@ from handtorch.kernels.gemm_tiles import (
     Form,
     Product,
     Tile,
-    Variant,
     as_product,
-    as_variant,
     best_tile,
-    kernels_key,
-    results_name,
     row_groups,
     table,
     table_variant,
-    tuned_variant,
     tuning_for,
 )
+from handtorch.kernels.results import kernels_key, results_name
 from handtorch.kernels.spec import ceil_div
+from handtorch.kernels.variant import Variant, as_variant, tuned_variant
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.selftest import run_case

@@ -23,7 +23,8 @@ from handtorch.kernels.bmm import bmm_steps
 from handtorch.kernels.case import Case
 from handtorch.kernels.catalog import all_cases
 from handtorch.kernels.conv_cases import scratch
-from handtorch.kernels.conv_launches import Conv, Launches
+from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_shapes import Conv
 from handtorch.kernels.gemm_specs import TILED
 from handtorch.kernels.gemm_tiles import Product, table_variant, tuning_for
 from tests.kernels.oclgrind_run import CHECKS, Result, faults, run

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
+import numpy as np
 import pytest
 
 from handtorch.graph.device_spec import GENERIC
@@ -20,6 +22,8 @@ from handtorch.kernels.rnn_loop import (
     pack_steps,
     tuning_for,
 )
+from handtorch.runtime.opencl.bare import BareSteps
+from handtorch.runtime.opencl.executor import OpenCLExecutor
 
 CPU = replace(GENERIC, kind="cpu", float_width=16)
 
@@ -87,3 +91,32 @@ def test_a_stepped_layer_is_a_launch_for_each_step_and_one_more_for_given_states
     more = loop_steps(BACKWARD, layer, choice, reads, writes,
                       {"STATES": 1, "DY": 1, "DH": 0, "DC": 0}, node=7, flops=0)
     assert len(more) == 4
+
+
+def test_activations_are_right_everywhere(opencl_device: Any) -> None:
+    """One step without recurrence; what is large is 0 or 1, what is small keeps all its digits,
+    what is no number stays none."""
+    x = np.concatenate([np.linspace(-20, 20, 4001), np.geomspace(1e-30, 1, 500),
+                        [-1e30, -200, -90, 90, 200, 1e30, -np.inf, np.inf, np.nan]])
+    x = np.concatenate([x, np.zeros(-len(x) % 16)]).astype("f4")
+    on, fresh = OpenCLExecutor(opencl_device), count(10)
+    for cell, exact in (("tanh", np.tanh), ("lstm", lambda v: 1 / (1 + np.exp(-v)))):
+        layer, gates = Layer(cell, len(x) // 16, 1, 16), GATES[cell]
+        gx = np.full((len(x) // 16, gates, 16), 100.0, "f4")         # gates that are wide open
+        gx[:, -1] = x.reshape(-1, 16)                                # o: h = sigmoid(x) tanh(1)
+        values = [Value(i, s) for i, s in enumerate((
+            (1, layer.batch, gates * 16), (gates * 16, 16), (1, layer.batch, 16),
+            *[(layer.batch, 16)] * (2 if cell == "lstm" else 1)))]
+        packed, pack = pack_steps(layer, values[1], False, Choice(1, 16, 1, False), node=0,
+                                  scratch=lambda s: Value(next(fresh), tuple(s)))
+        cells = (Value(9, (2, layer.batch, 16)),) if cell == "lstm" else ()
+        steps = loop_steps(FORWARD, layer, Choice(1, 16, 1, False), (values[0], packed),
+                           (*values[2:], *cells), {"SAVE": 0, "STATES": 0, "BIAS": 0}, node=0,
+                           flops=0)
+        bare = BareSteps(on, (pack, *steps), {0: gx.reshape(1, layer.batch, -1)})
+        with np.errstate(over="ignore"):
+            want = exact(x.astype("f8")) * (1 if cell == "tanh" else np.tanh(1.0))
+        # 4 units in the last place; x is cut off at 87, where sigmoid(-x) is 1.6e-38.
+        bare.enqueue()
+        np.testing.assert_allclose(bare.read(values[2]).reshape(-1), want, rtol=5e-7, atol=2e-38)
+        bare.close()

@@ -21,8 +21,6 @@ from handtorch.graph.ops.conv import TAPS_FIRST
 from handtorch.passes.layout import channels_last
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.weights import taps_first
-from handtorch.zoo.registry import MODELS
-from tests.zoo.train_like_torch import start
 
 X = torch.randn(2, 4, 6, 7, generator=torch.Generator().manual_seed(0))
 Step = Callable[[Tensor], Any]
@@ -286,20 +284,3 @@ def test_a_graph_without_convolutions_stays() -> None:
     assert taps_first(graph) is graph
     nothing = capture_function(lambda x: x, (X,)).graph
     assert taps_first(nothing) is nothing
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_no_weight_is_turned_in_a_step_of_the_zoo(name: str) -> None:
-    entry = MODELS[name]
-    model = start(entry)
-    optimizers = entry.optimizers(model)
-    graph = turned(capture_user_step(entry.step(model, optimizers), [model], optimizers,
-                                     entry.batch(entry.small_batch, small=True)).graph)
-    weights = {s.before.id for s in graph.states}
-    gradients = {n.outputs[0].id for n in graph.nodes if n.op == "conv_grad_weight"}
-    assert not [n for n in turns(graph) if n.inputs[0].id in weights | gradients
-                and n.numbers("order") in (TAPS_FIRST, (3, 2, 0, 1), (2, 1, 0))]
-    kinds = (nn.Conv1d, nn.Conv2d, nn.ConvTranspose2d)
-    count = sum(isinstance(m, kinds) for m in model.modules())
-    assert sum(bool(s.order) for s in graph.states if s.role == "parameter") == count

@@ -19,6 +19,7 @@ from handtorch.profile.clocks import Placed, Stamps, place, resolution_ns
 from handtorch.profile.gaps import Action, Command
 from handtorch.profile.peaks import peak_rows
 from handtorch.profile.rows import as_run
+from handtorch.profile.spared import Region, spared_bytes
 from handtorch.record import Clock, Gap, Launch, Run, RunInfo, Step
 from handtorch.record.row import Row
 from handtorch.runtime.opencl.context import OpenCLContext
@@ -151,9 +152,20 @@ class ByHand:
         return place(stamps, self._points, resolution_ns(stamps, self._on.spec.timer_ns))
 
 
+def _spared(done: Sequence[Done]) -> list[int]:
+    """Each value is a piece of memory of its own, and none is kept."""
+    touched = []
+    for d in done:
+        old = {a.new.id: a.old for a in d.op.aliases}
+        touched.append([] if d.step is None else [
+            Region(old.get(o.value.id, o.value).id, 0, o.value.nbytes, o.reads, o.writes)
+            for o in d.step.operands])
+    return spared_bytes(touched)
+
+
 def _rows(number: int, seen: Recorded, placed: Placed, part: slice, window: tuple[int, int]
           ) -> Iterator[Row]:
-    commands = []
+    commands, spared = [], _spared(seen.done)
     for i, (done, k) in enumerate(zip(seen.done, range(part.start, part.stop), strict=True)):
         start, end = int(placed.start[k]), int(placed.end[k])
         handed = max(int(placed.submit[k]), done.called_ns) if not placed.reason[k] else None
@@ -167,6 +179,7 @@ def _rows(number: int, seen: Recorded, placed: Placed, part: slice, window: tupl
             submit_ns=None if placed.reason[k] else int(placed.submit[k]), start_ns=start,
             end_ns=end, times_reason=placed.reason[k], flops=done.step.flops if done.step else 0,
             moved_bytes=done.nbytes, provenance="measured", node=str(i),
+            spared_bytes=spared[i], spared_reason="",
             quality="bounded" if placed.reason[k] else "stamped", error_ns=int(placed.error[k]))
     for i, (start, end) in enumerate(seen.waits, len(seen.done)):
         yield Launch(step=number, number=i, kernel="wait", op="wait", phase="host", clock=CLOCK,

@@ -76,3 +76,14 @@ def steps(driver: FakeDriver, begin_ns: float, count: int, launches: int, jitter
     host = [np.floor(np.array(after)).astype(np.int64),
             *(np.ceil(np.array(x)).astype(np.int64) for x in (flushed, before))]
     return truth, Stamps(asked, asked, start, end, *host)
+
+
+def one_by_one(driver: FakeDriver, begin_ns: float, lengths_ns: NDArray[np.float64],
+               waits_ns: NDArray[np.float64]) -> tuple[Ints, Ints, Ints, Ints]:
+    """Launches that the host waits for: its stamps before and after, the driver's START and END.
+    Half of what a wait costs lies before the launch."""
+    before = begin_ns + np.concatenate([[0.0], np.cumsum(lengths_ns + waits_ns)[:-1]])
+    start = before + waits_ns / 2
+    after = start + lengths_ns + waits_ns / 2
+    return (np.floor(before).astype(np.int64), np.ceil(after).astype(np.int64),
+            driver.device(start), driver.device(start + lengths_ns))

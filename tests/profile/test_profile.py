@@ -20,6 +20,7 @@ from handtorch.record import Run, Step, read_run
 from handtorch.runtime import recorder
 from handtorch.runtime.opencl import build
 from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.runtime.opencl.resident import OpenCLResident
 
 Y = torch.arange(32) % 10
 X = torch.randn(32, 256, generator=torch.Generator().manual_seed(1))
@@ -269,3 +270,46 @@ def test_a_step_that_fails_leaves_a_profile_of_the_others(step: ht.TrainStep) ->
             step(X[:3], Y[:3])
         float(step(X, Y))
     assert len(run.run.steps) == 2 and unaccounted(run.run) == [0, 0]
+
+
+def test_event_times_are_checked_launch_by_launch(step: ht.TrainStep) -> None:
+    run, _ = profiled(step, 5)
+    steps, launches = len(run.run.steps), len(step.session.program.steps)
+    found = run.check(lambda: float(step(X, Y)), 3)
+    assert found.steps == 3 and found.total.launches == launches
+    assert sum(k.launches for k in found.kernels) == launches
+    assert found.total.alone_ns and found.total.queued_ns
+    assert found.total.alone_ns <= found.total.window_ns     # the host saw all of every launch
+    assert not {"no times", "too long"} & {k.verdict for k in found.kernels}, found
+    assert len(run.run.steps) == steps                       # and they are not part of the profile
+    figures = {r.name: r.value for r in run.run.results}
+    assert figures["check: events, alone"] == found.total.alone_ns / 1e6
+
+
+def test_steps_are_queued_again_after_a_check(step: ht.TrainStep) -> None:
+    run, _ = profiled(step, 2)
+    with pytest.raises(ZeroDivisionError):
+        run.check(lambda: 1 / 0)
+    resident = step.session.resident
+    assert isinstance(resident, OpenCLResident) and resident.alone is None
+    assert float(step(X, Y)) > 0
+
+
+def test_a_check_needs_a_profile(step: ht.TrainStep) -> None:
+    with pytest.raises(BadInput) as said:
+        ht.profile(step).check(lambda: None)
+    assert str(said.value) == (
+        "a check of event times: it needs recorded steps to compare with\n"
+        "  try: after the `with ht.profile(step)` block, with a step in it")
+
+
+def test_steps_one_by_one_train_alike(opencl_device: FoundDevice) -> None:
+    """With micro-batches, so that a step has two passes."""
+    queued, alone = (made(opencl_device.label, accumulate=2) for _ in range(2))
+    with ht.profile(alone) as run:
+        first = float(alone(X, Y))
+    losses: list[float] = []
+    run.check(lambda: losses.append(float(alone(X, Y))), 3)
+    assert [float(queued(X, Y)) for _ in range(4)] == [first, *losses]
+    queued.close()
+    alone.close()

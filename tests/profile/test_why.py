@@ -55,9 +55,10 @@ class Plant:
         return Launch(**(fields | given))  # type: ignore[arg-type]
 
     def op(self, op: str, us: float, flops: float = 0, nbytes: float = 0, layer: str = "",
-           phase: str = "forward", kernel: str = "") -> None:
+           phase: str = "forward", kernel: str = "", spared: float = 0) -> None:
         self.launches.append(self._add(op, us, flops=int(flops), moved_bytes=int(nbytes),
-                                       layer=layer, phase=phase, kernel=kernel or op))
+                                       layer=layer, phase=phase, kernel=kernel or op,
+                                       spared_bytes=int(spared), spared_reason=""))
         self.now += int(us * US)
 
     def copy(self, us: float, nbytes: float) -> None:
@@ -142,7 +143,7 @@ def unfused_chain() -> Run:
         p.begin()
         good_gemm(p)
         for op in ("mul", "add", "tanh", "sigmoid"):
-            p.op(op, 900, flops=MB, nbytes=8 * MB, layer="gate")
+            p.op(op, 900, flops=MB, nbytes=8 * MB, layer="gate", spared=5 * MB * (op != "mul"))
         p.end()
     return p.run()
 
@@ -206,7 +207,7 @@ def busy_machine() -> Run:
 CASES = {
     "copies": (copy_per_op, 4 * (300 + 300 + 20 + 15 + 15 + 15), "leave values on the device"),
     "waits": (wait_per_op, 5 * 100, "wait once"),
-    "unfused": (unfused_chain, 3 * 600, "fuse the chain"),
+    "unfused": (unfused_chain, 4 * 900 * (3 * 5) / (4 * 8), "fuse the chain"),
     "slow kernel": (naive_gemm, 10_000 - 200 / 0.6, "handtorch tune"),
     "tiny launches": (tiny_batch, 100 * 7 / 8, "a batch 8 times as large"),
     "input": (slow_input, 3000, "prepare it in a thread of its own"),

@@ -22,7 +22,7 @@ def waited(given: Any) -> None:
         loss.numpy()
 
 
-@pytest.mark.slow
+@pytest.mark.timed
 @pytest.mark.parametrize("name", NAMES)
 def test_commands_and_gaps_are_the_time_of_the_loop(opencl_device: FoundDevice, name: str) -> None:
     torch.manual_seed(0)

@@ -14,7 +14,7 @@ def test_one_json_record_with_every_table(tmp_path: Path, rows: dict[str, Row]) 
     assert "\n" not in text
     assert text == to_json(read_run(tmp_path / "one.htr"))
     record = json.loads(text)
-    assert record["schema_version"] == 4
+    assert record["schema_version"] == 5
     assert record["run"]["command"] == "handtorch <study> µ"
     assert record["devices"][0]["facts"] == {"fp16": True}
     assert record["machine"]["cpu_model"] is None

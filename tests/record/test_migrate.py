@@ -14,7 +14,8 @@ from handtorch.record.row import Row, columns
 from handtorch.record.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 
 V1 = (Path(__file__).parent / "schema_v1.sql").read_text()
-ADDED = {"result": ("low", "high", "bounds"), "launch": ("lane", "node", "quality", "error_ns"),
+ADDED = {"result": ("low", "high", "bounds"),
+         "launch": ("lane", "node", "quality", "error_ns", "spared_bytes", "spared_reason"),
          "memory": ("launch",), "sample": ("error_ns",)}      # columns by table, since version 1
 NEW_TABLES = ("sync", "gap", "signal", "energy", "missing")
 Shape = dict[str, set[tuple[object, ...]]]

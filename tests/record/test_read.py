@@ -97,7 +97,7 @@ def test_noise_after_the_header(path: Path) -> None:
 def test_a_version_to_come(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 99")
-    assert refusal(path) == ("its schema is version 99, this HandTorch reads up to 4\n"
+    assert refusal(path) == ("its schema is version 99, this HandTorch reads up to 5\n"
                              "  try: upgrade HandTorch")
 
 

@@ -14,7 +14,6 @@ from handtorch.capture.step import (
     capture_function,
     capture_inference,
     capture_train_step,
-    capture_user_step,
 )
 from handtorch.graph.node import Graph, Node, Port, Value
 from handtorch.graph.ops.pointwise import SIMPLE
@@ -25,7 +24,6 @@ from handtorch.store.contract import CONTRACTS
 from handtorch.store.graph_json import graph_from_json, graph_to_json
 from handtorch.store.suspect import Suspect, parsed
 from handtorch.zoo.digits import digits_training
-from handtorch.zoo.registry import MODELS
 
 PASSES_ONLY = {"assign", "clear", "cross_entropy", "matmul_sgd", "pointwise"}
 
@@ -87,22 +85,6 @@ def test_recurrent_layers_come_back_as_they_were() -> None:
     for layer in (torch.nn.LSTM(4, 3), torch.nn.GRU(4, 3, bidirectional=True), torch.nn.RNN(4, 3)):
         graph = capture_inference(Rows(layer), [torch.ones(5, 2, 4)]).graph
         assert graph_from_json(parsed(json.dumps(graph_to_json(graph)))) == graph
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_of_the_zoo_comes_back_as_it_was(name: str) -> None:
-    """In its small form, which has the depth of the whole; far below the limits."""
-    entry = MODELS[name]
-    model = entry.make(small=True)
-    optimizers = entry.optimizers(model)
-    batch = entry.batch(entry.small_batch, small=True)
-    graph = capture_user_step(entry.step(model, optimizers), [model], optimizers, batch).graph
-    text = json.dumps(graph_to_json(graph), separators=(",", ":"))
-    assert graph_from_json(parsed(text)) == graph
-    print(f"{name}: {len(graph.nodes)} nodes, {len(text)} bytes")
-    assert len(graph.nodes) * 4 < limits.MOST_NODES
-    assert len(text) * 4 < 32 << 20
 
 
 def test_numbers_keep_their_kinds() -> None:

@@ -14,14 +14,16 @@ import pytest
 
 from handtorch.errors import KernelError
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.kernels.gemm_tiles import Product, Variant, as_variant, table_variant, tuning_for
+from handtorch.kernels.conv_tiles import ConvPass
+from handtorch.kernels.gemm_tiles import Product, table_variant, tuning_for
+from handtorch.kernels.variant import Variant, as_variant
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.tune import search
 from handtorch.tune.search import MARGIN, Progress, Search, take_over
 from handtorch.tune.store import Results, Trial
-from handtorch.tune.trial import OutOfTime, Work, Worker
+from handtorch.tune.trial import OutOfTime, Worker
 from tests.tune.deadly_child import CRASH, WRONG, WRONG_EPILOGUE, WRONG_UPDATE
-from tests.tune.test_trial import DEADLY, tile
+from tests.tune.test_trial import CONV, DEADLY, conv_tile, tile
 
 PRODUCTS = (Product(16, 16, 16), Product(8, 16, 24))
 
@@ -53,9 +55,10 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """`only(variants)`: these are all the candidates there are; those that failed drop out."""
     def use(*variants: Variant) -> None:
         def few(product: Product, spec: DeviceSpec, *, full: bool) -> tuple[Variant, ...]:
-            return tuple(v for v in variants if str(v) not in spec.avoid)
+            return tuple(v for v in variants if v.built not in spec.avoid)
         monkeypatch.setattr(search, "candidates", few)
-        monkeypatch.setattr(search, "table_variant", lambda product, spec: variants[0])
+        for family in (Product, ConvPass):
+            monkeypatch.setattr(family, "table_variant", lambda problem, spec: variants[0])
     return use
 
 
@@ -77,6 +80,24 @@ def test_what_fails_is_never_chosen_and_the_rest_goes_on(
     # What failed for one product is not tried for the next.
     assert (PRODUCTS[1], tile(CRASH)) not in results.trials
     assert Results.open(results.path, opencl_device.spec).best == results.best
+
+
+def test_a_convolution_that_fails_is_never_chosen_nor_taken_over(
+        opencl_device: FoundDevice, worker: Watched, only: Callable[..., None],
+        tmp_path: Path) -> None:
+    only(conv_tile(CRASH), conv_tile(WRONG), conv_tile(WRONG_EPILOGUE), conv_tile(4), conv_tile(6))
+    results = Results(tmp_path / "a.json", opencl_device.spec)
+    assert tuned(results, worker, (CONV,))
+    assert results.best[CONV] in (conv_tile(4), conv_tile(6))
+    failed = {v: t.state for _, v, t in results.failures()}
+    assert failed.pop(conv_tile(CRASH)) == "crashed" and failed.pop(conv_tile(WRONG)) == "wrong"
+    assert set(failed) <= {conv_tile(WRONG_EPILOGUE)}           # found out if it was the fastest
+    kept = Results.open(results.path, opencl_device.spec)
+    assert kept.best == results.best and conv_tile(CRASH).built in kept.spec.avoid
+    theirs = Results(tmp_path / "b.json", opencl_device.spec)
+    assert take_over(theirs, worker, {CONV: conv_tile(WRONG_EPILOGUE)}, ()) == [CONV]
+    assert take_over(theirs, worker, {CONV: conv_tile(4)}, ()) == []
+    assert theirs.best == {CONV: conv_tile(4)} and theirs.trials[CONV, conv_tile(4)].rounds == 1
 
 
 @pytest.mark.parametrize("rows", [WRONG_EPILOGUE, WRONG_UPDATE])
@@ -120,7 +141,7 @@ def test_progress_counts_to_the_end(opencl_device: FoundDevice, worker: Watched,
     seen: list[Progress] = []
     assert tuned(Results(tmp_path / "a.json", opencl_device.spec), worker, progress=seen.append)
     assert (seen[0].done, seen[0].of, seen[0].trial) == (0, 4, None)
-    assert (seen[-1].done, seen[-1].of, seen[-1].product) == (4, 4, PRODUCTS[1])
+    assert (seen[-1].done, seen[-1].of, seen[-1].problem) == (4, 4, PRODUCTS[1])
     assert [p.done for p in seen] == sorted(p.done for p in seen)
 
 
@@ -141,7 +162,7 @@ class Scripted(Worker):
         self.times, self.stops = times, dict[str, int | None]()
 
     def attempt(self, product: Product, variant: Variant, *, stop_ns: int | None = None,
-                work: Work = "product", timed: bool = True, until_s: float | None = None
+                work: str = "plain", timed: bool = True, until_s: float | None = None
                 ) -> Trial:
         rows = f"R{dict(variant.defines)['R']}"
         self.stops.setdefault(rows, stop_ns)
@@ -171,7 +192,7 @@ def test_a_full_search_that_is_ended_has_chosen_the_best_so_far(
     def staged(product: Product, spec: DeviceSpec, *, full: bool) -> tuple[Variant, ...]:
         return (*near, *rest) if full else near
     monkeypatch.setattr(search, "candidates", staged)
-    monkeypatch.setattr(search, "table_variant", lambda product, spec: near[0])
+    monkeypatch.setattr(Product, "table_variant", lambda product, spec: near[0])
     results = Results(tmp_path / "a.json", opencl_device.spec)
     times = {"R4": 100, "R6": 90, "R8": 95, "R10": -1, "R12": 10}
     assert not tuned(results, Scripted(**times), PRODUCTS[:1], full=True)
@@ -198,7 +219,7 @@ def test_what_is_handed_over_is_tried_first(opencl_device: FoundDevice, worker: 
     results = Results(tmp_path / "a.json", opencl_device.spec)
     offer = {PRODUCTS[0]: tile(4), PRODUCTS[1]: tile(WRONG)}
     failed_there = as_variant("register KU2 NV1 R4 V4 WGX1 WGY1")
-    assert take_over(results, worker, offer, (failed_there,)) == [PRODUCTS[1]]
+    assert take_over(results, worker, offer, (str(failed_there),)) == [PRODUCTS[1]]
     assert results.best == {PRODUCTS[0]: tile(4)}
     assert set(results.spec.avoid) == {str(failed_there), str(tile(WRONG))}
     assert Results.open(results.path, opencl_device.spec).best == results.best
@@ -225,7 +246,7 @@ def test_what_is_slower_than_our_own_is_not_taken(opencl_device: FoundDevice, tm
 def test_failures_that_would_leave_no_tile_are_not_taken(opencl_device: FoundDevice,
                                                          tmp_path: Path) -> None:
     spec = opencl_device.spec
-    tiles = [Variant("register", t.defines) for t in tuning_for(spec).tiles]
+    tiles = [Variant("register", t.defines).built for t in tuning_for(spec).tiles]
     results = Results(tmp_path / "a.json", spec)
     with pytest.raises(KernelError) as caught:
         take_over(results, Scripted(), {}, tiles)

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from handtorch.errors import BadInput, StorageError
 from handtorch.graph.device_spec import GENERIC
-from handtorch.kernels.gemm_tiles import Product, as_variant, kernels_key
+from handtorch.kernels.gemm_tiles import Product
+from handtorch.kernels.results import kernels_key
+from handtorch.kernels.variant import as_variant
 from handtorch.tune.store import Results, Trial, offered
 
 SPEC = replace(GENERIC, name="Acme One", driver="7.1")
@@ -122,8 +124,7 @@ AGAIN = "\n  try: export it again, or `handtorch tune --fresh` here"
     ({"best": []}, "it lacks best or avoid" + AGAIN),
     ({"avoid": {}}, "it lacks best or avoid" + AGAIN),
     ({"best": {"64x64": str(FAST)}},
-     "product '64x64': it is not rows x columns x depth of at least 1, then which operands are "
-     "transposed" + AGAIN),
+     "shape '64x64': it is no product, no batch of products and no convolution" + AGAIN),
     ({"best": {"64x64x64 nn": "register R99"}},
      "variant 'register R99': no kernel can be built with that" + AGAIN),
     ({"best": {"64x64x64 nn": 5}}, "variant '5': no kernel can be built with that" + AGAIN),
@@ -138,7 +139,7 @@ def test_a_file_that_cannot_be_used_is_refused(tmp_path: Path, values: dict[str,
     assert refusal(path, offered) == f"{path}: {said}"
 
 
-TRIAL = {"product": "64x64x64 nn", "variant": str(FAST), "state": "right", "why": "",
+TRIAL = {"problem": "64x64x64 nn", "variant": str(FAST), "state": "right", "why": "",
          "times_ns": [3], "rounds": 1}
 
 
@@ -188,7 +189,7 @@ def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
 
 def test_an_offer_is_what_was_chosen_and_what_failed(tmp_path: Path) -> None:
     path = some(tmp_path / "a.json").path
-    assert offered(path, SPEC) == ({SQUARE: FAST}, (SLOW,))
+    assert offered(path, SPEC) == ({SQUARE: FAST}, (str(SLOW),))
     with pytest.raises(StorageError) as caught:
         offered(tmp_path / "none", SPEC)
     assert str(caught.value) == f"{tmp_path}/none cannot be read: No such file or directory"

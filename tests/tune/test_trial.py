@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from handtorch.errors import DeviceError
-from handtorch.kernels.gemm_tiles import Product, Variant, as_product, as_variant
+from handtorch.kernels.gemm_tiles import Product, as_product
+from handtorch.kernels.results import as_problem
+from handtorch.kernels.variant import Problem, Variant, as_variant, built_by
 from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.tune.case import case_of
+from handtorch.tune.families import family_of
+from handtorch.tune.products import Products
 from handtorch.tune.store import Trial
-from handtorch.tune.trial import OutOfTime, Worker, smallest
+from handtorch.tune.trial import OutOfTime, Worker
 from tests.tune.deadly_child import (
     BROKEN,
     CRASH,
@@ -71,6 +76,59 @@ def test_every_form_is_right_in_all_its_work(worker: Worker, text: str, turned: 
     assert worker.check(product, as_variant(text)) == Trial("right")
 
 
+CONV, BATCH = as_problem("conv 2x4x4x8 8 3x3 p1x1"), as_problem("bmm 3x16x16x16 nn")
+
+
+def conv_tile(rows: int) -> Variant:
+    return as_variant(f"conv_packed IMAGES_FIRST0 NV1 R{rows} V4 WGX1 WGY1")
+
+
+@pytest.mark.parametrize(("problem", "text"), [
+    ("conv 2x7x5x6 18 3x3 s2x1 p1x1", "conv_direct IMAGES_FIRST1 NV1 R6 V8 WGX2 WGY1"),
+    ("conv 3x5x5x3 20 3x3 p1x1", "conv_packed IMAGES_FIRST0 NV2 R1 V16 WGX1 WGY2"),
+    ("conv_grad_input 2x7x5x6 24 3x3 s2x2 p1x1", "conv_dot IMAGES_FIRST1 NV3 R6 V8 WGX2 WGY2"),
+    ("conv_grad_input 2x7x5x6 18 3x3 p1x1 g2", "conv_packed IMAGES_FIRST1 NV1 R8 V4 WGX1 WGY1"),
+    ("conv_grad_weight 2x7x5x6 18 3x3 p1x1",
+     "conv_weight CHUNK20 ITEMS400 NV1 R4 SOME0 V8 WGX2 WGY1"),
+    ("conv_grad_weight 2x7x5x6 16 3x3 p1x1 g2",
+     "conv_weight CHUNK64 ITEMS8 NV2 R2 SOME10 V4 WGX1 WGY1"),
+    ("conv 2x7x9x12 12 3x3 p1x1 g12", "depthwise ITEMS5 R3 V4"),
+    ("conv_grad_input 2x7x9x12 12 3x3 s2x2 p1x1 g12", "depthwise ITEMS0 R2 V2"),
+    ("conv_grad_weight 2x7x9x12 12 3x3 p1x1 g12",
+     "depthwise_weight CHUNK16 ITEMS9 LINES1 TAPS3 V4 VECTORS2"),
+    ("bmm 3x9x17x6 tn", "bmm NV2 R6 V4 WGX2 WGY1"),
+    ("bmm 3x9x17x6 nt b1", "bmm_dot R3 V4 WGX1 WGY2"),
+    ("bmm 3x9x17x6 tt a1", "bmm_turned NV1 R1 V8 WGX1 WGY1")])
+def test_every_family_and_form_is_lowered_as_asked_and_right(worker: Worker, cpu: FoundDevice,
+                                                             problem: str, text: str) -> None:
+    asked, variant = as_problem(problem), as_variant(text)
+    assert variant.fits(asked, cpu.spec)
+    steps = case_of(asked, variant, cpu.spec, "plain").steps
+    assert variant.built in {built for step in steps for built in built_by(step)}
+    assert worker.attempt(asked, variant, timed=False) == Trial("right")
+    assert worker.check(asked, variant) == Trial("right")
+    tiny = family_of(asked).smallest(asked, variant)
+    assert variant.fits(tiny, cpu.spec)
+    assert worker.attempt(tiny, variant, timed=False) == Trial("right")
+
+
+@pytest.mark.parametrize(("problem", "made"), [
+    (CONV, conv_tile), (BATCH, lambda rows: as_variant(f"bmm NV1 R{rows} V4 WGX1 WGY1"))],
+    ids=["conv", "bmm"])
+def test_a_convolution_or_a_batch_dies_and_errs_as_a_product_does(
+        worker: Worker, cpu: FoundDevice, problem: Problem, made: Callable[[int], Variant]
+        ) -> None:
+    assert worker.attempt(problem, made(4)).state == "right"
+    assert worker.attempt(problem, made(CRASH)).state == "crashed"
+    assert worker.attempt(problem, made(WRONG)).state == "wrong"
+    assert worker.attempt(problem, made(BROKEN)).state == "refused"
+    if problem is CONV:
+        assert worker.check(problem, made(WRONG_EPILOGUE)).state == "wrong"
+    assert worker.attempt(problem, made(4), timed=False).state == "right"
+    with closing(Worker(cpu.label, DEADLY, try_s=1.0)) as impatient:
+        assert impatient.attempt(problem, made(HANG)) == Trial("hung", "no answer in 1 s")
+
+
 def test_a_crash_kills_the_child_and_the_next_is_tried_in_another(worker: Worker) -> None:
     assert worker.attempt(SMALL, tile(4), timed=False).state == "right"
     crashed = worker.attempt(SMALL, tile(CRASH))
@@ -92,6 +150,7 @@ def test_what_answers_on_a_smaller_product_is_only_slow(cpu: FoundDevice) -> Non
 
 
 def test_the_smallest_product_is_one_items_work() -> None:
+    smallest = Products().smallest
     assert smallest(Product(64, 64, 64, ta=True), tile(4)) == Product(4, 4, 8, ta=True)
     assert smallest(Product(2, 8, 4), tile(4)) == Product(2, 4, 4)
     dot = as_variant("dot R2 V8 WGX1 WGY1")
@@ -126,7 +185,8 @@ def test_what_does_not_compile_is_refused(worker: Worker, cpu: FoundDevice) -> N
 def test_a_product_that_does_not_fit_is_no_fault_of_the_variant(worker: Worker) -> None:
     trial = worker.attempt(Product(1 << 20, 1 << 20, 4), tile(1), timed=False)
     assert trial.state == "no room"
-    assert trial.why.startswith("the product takes 4398080065536 B, twice that with its answer: ")
+    assert trial.why.startswith("1048576x1048576x4 nn takes 4398080065536 B, twice that with its "
+                                "answer: ")
 
 
 def test_a_device_that_does_not_open_is_an_error_of_its_own() -> None:

@@ -14,10 +14,15 @@ from torch import nn
 
 import handtorch as ht
 from handtorch import pipeline
+from handtorch.capture.step import capture_user_step
 from handtorch.graph.device_spec import GENERIC
-from handtorch.kernels.gemm_tiles import Product, Variant, as_variant, table_variant
-from handtorch.pipeline import TunedWarning, tuned_file, with_tuned
+from handtorch.graph.node import Graph
+from handtorch.kernels.gemm_tiles import Product, table_variant
+from handtorch.kernels.results import as_problem
+from handtorch.kernels.variant import Variant, as_variant, built_by
+from handtorch.pipeline import TunedWarning, finished, prepared, tuned_file, with_tuned
 from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.tune.contained import problems_in
 from handtorch.tune.store import Results, Trial
 
 FORWARD = Product(16, 32, 24, tb=True)
@@ -67,6 +72,58 @@ def test_a_training_step_uses_what_was_tuned_and_gives_the_same_numbers(
     assert again.program.hash == step.program.hash
     np.testing.assert_allclose(tuned_losses, losses, rtol=1e-5)
     np.testing.assert_allclose(tuned_weight, weight, atol=1e-6)
+
+
+def small_net() -> Graph:
+    """Three passes of a convolution (no gradient of the first one's input), a batch of products."""
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = nn.Conv2d(3, 8, 3, padding=1)
+            self.second = nn.Conv2d(8, 16, 3, padding=1)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.second(self.first(x)).flatten(2)
+            return (y @ y.transpose(1, 2)).flatten(1)
+    torch.manual_seed(0)
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+    batch = torch.randn(4, 3, 6, 6), torch.arange(4)
+    return prepared(capture_user_step(step, [model], [optimizer], batch).graph)
+
+
+def test_results_change_a_program_through_the_spec_alone(opencl_device: FoundDevice) -> None:
+    """Of every family; with the same results in the spec the file is not asked."""
+    graph, spec = small_net(), opencl_device.spec
+    unusual = {"conv 4x6x6x8 16 3x3 p1x1": "conv_packed IMAGES_FIRST1 NV1 R5 V8 WGX2 WGY1",
+               "conv_grad_input 4x6x6x8 16 3x3 p1x1": "conv_dot IMAGES_FIRST0 NV2 R3 V8 WGX1 WGY1",
+               "conv_grad_weight 4x6x6x8 16 3x3 p1x1":
+                   "conv_weight CHUNK7 ITEMS99 NV1 R3 SOME0 V4 WGX1 WGY1",
+               "bmm 4x16x16x36 nt": "bmm_turned NV1 R7 V4 WGX1 WGY1"}
+    contained = set(map(str, problems_in([graph])))
+    assert unusual.keys() <= contained
+    plain = finished(graph, spec)
+    results = Results(tuned_file(spec), spec)
+    for problem, variant in unusual.items():
+        results.choose(as_problem(problem), as_variant(variant))
+    results.save()
+    from_file = finished(graph, spec)
+    results.path.unlink()
+    assert finished(graph, spec).hash == plain.hash != from_file.hash
+    assert finished(graph, results.spec).hash == from_file.hash
+    built = {b for step in from_file.steps for b in built_by(step)}
+    assert {as_variant(v).built for v in unusual.values()} <= built
+    assert not {as_variant(v).built for v in unusual.values()} & {
+        b for step in plain.steps for b in built_by(step)}
+    failed = replace(results.spec, avoid=tuple(as_variant(v).built for v in unusual.values()))
+    assert finished(graph, failed).hash == plain.hash
 
 
 def test_what_failed_is_not_used_though_nothing_was_tuned(opencl_device: FoundDevice) -> None:

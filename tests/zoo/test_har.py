@@ -1,25 +1,21 @@
-"""The MobiRNN authors' own weights, in our LSTM, on their own test windows."""
+"""The MobiRNN network as a torch module."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
-import pytest
 import torch
 
-from handtorch.zoo.har import HarLSTM, from_mobirnn
+from handtorch.kernels.lstm import exact_scores
+from handtorch.kernels.lstm_weights import random_weights
+from handtorch.zoo.har import HarLSTM, har_model
 
 
-@pytest.mark.parametrize("file,right", [("lstm_2x32", 457), ("lstm_2x64", 474),
-                                        ("lstm_2x32_emdl17", 472)])
-def test_their_weights_recognise_as_many_windows(shared: Path, file: str, right: int) -> None:
-    folder = shared / "data" / "mobirnn"
-    with np.load(folder / f"{file}.npz", allow_pickle=False) as arrays:
-        model = from_mobirnn(dict(arrays)).eval()
-    with np.load(folder / "har_test_500.npz", allow_pickle=False) as windows, torch.no_grad():
-        found = model(torch.tensor(windows["x"])).argmax(1) + 1
-        assert int((found == torch.tensor(windows["y"])).sum()) == right
+def test_weights_become_a_torch_module() -> None:
+    weights = random_weights(11, 3, signals=4, classes=2)
+    x = np.random.default_rng(0).normal(0, 1, (5, 6, 4)).astype("f4")
+    with torch.no_grad():
+        scores = har_model(weights)(torch.from_numpy(x)).numpy()
+    np.testing.assert_allclose(scores, exact_scores(weights, x.swapaxes(0, 1)), atol=1e-6)
 
 
 def test_sizes_of_the_paper() -> None:

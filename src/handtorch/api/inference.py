@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.api.given import as_given
-from handtorch.api.keep import save_inference
+from handtorch.api.keep import compiled_here, save_inference
 from handtorch.api.state import checked_weights, write_states
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.program import Program
 from handtorch.runtime.describe import describe
 from handtorch.runtime.epoch import batch_rows
 from handtorch.runtime.session import Session
+from handtorch.store.programs import Built
 
 Array = NDArray[Any]
 
@@ -25,8 +26,8 @@ Array = NDArray[Any]
 class Inference:
     """A model compiled for one batch shape; calling it gives NumPy arrays."""
 
-    def __init__(self, session: Session, captured: Any) -> None:
-        self._session, self._captured = session, captured
+    def __init__(self, session: Session, captured: Any, carried: tuple[Built, ...] = ()) -> None:
+        self._session, self._captured, self._carried = session, captured, carried
 
     @property
     def program(self) -> Program:
@@ -72,11 +73,13 @@ class Inference:
         return [result[:count] for result in self._session.run(whole).result()]
 
     @tells_the_callers_line
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, programs: bool = False) -> None:
         """`path` holds the model with its weights; `ht.load` gives it on any device, without
-        torch."""
+        torch. `programs` as for a step's."""
         names = [s.name for s in self.program.graph.states]
-        save_inference(Path(path), self._captured, self._session.read(names))
+        compiled = compiled_here(self._session.executor, self.program, self._carried, None
+                                 ) if programs else ()
+        save_inference(Path(path), self._captured, self._session.read(names), compiled)
 
     @tells_the_callers_line
     def load_state_dict(self, given: Mapping[str, Any]) -> None:

@@ -14,7 +14,12 @@ from handtorch.errors import BadInput, HandTorchError
 from handtorch.graph.node import Graph
 from handtorch.graph.ties import Home, Outputs
 from handtorch.passes.accumulate import MicroBatched
+from handtorch.pipeline import compile_graph
+from handtorch.program import Program
+from handtorch.runtime.device import Executor
+from handtorch.runtime.opencl.carry import programs_of
 from handtorch.store.ht_file import HtFile, Micro, Part, write_ht
+from handtorch.store.programs import Built
 
 Array = NDArray[Any]
 APART = "infer."
@@ -33,6 +38,14 @@ class Kept:
     outputs: Outputs
     homes: tuple[Home, ...] = ()
     follows: tuple[Any, ...] = ()
+
+
+# Gives the compiled programs that go into a file, of the step and of the inference beside it.
+Compiled = Callable[[Part | None], tuple[Built, ...]]
+
+
+def no_programs(_: Part | None) -> tuple[Built, ...]:
+    return ()
 
 
 # Gives the model's inference, with its weights as they were at any time; refuses if there is none.
@@ -68,8 +81,9 @@ def without_copies(captured: Any) -> Any:
 
 
 def save_step(path: Path, captured: Any, infer: Inferring, held: Mapping[str, Array], steps: int,
-              made: MicroBatched | None = None) -> None:
-    """The training graph with the states `held` now and, if the model has one, its inference.
+              made: MicroBatched | None = None, compiled: Compiled = no_programs) -> None:
+    """The training graph with the states `held` now and, if the model has one, its inference;
+    `compiled` gives the programs to keep with it.
 
     A step in micro-batches is the whole one, what was captured for fewer rows, and their number."""
     inferring = None
@@ -85,11 +99,20 @@ def save_step(path: Path, captured: Any, infer: Inferring, held: Mapping[str, Ar
     graph = captured.graph if made is None else made.whole
     micro = None if made is None else Micro(made.parts, captured.graph)
     write_ht(path, HtFile(Part(graph, captured.outputs), inferring, states, captured.homes, steps,
-                          micro=micro))
+                          micro=micro, programs=compiled(inferring)))
 
 
-def save_inference(path: Path, captured: Any, held: Mapping[str, Array]) -> None:
-    write_ht(path, HtFile(None, Part(captured.graph, captured.outputs), held))
+def save_inference(path: Path, captured: Any, held: Mapping[str, Array],
+                   programs: tuple[Built, ...] = ()) -> None:
+    write_ht(path, HtFile(None, Part(captured.graph, captured.outputs), held, programs=programs))
+
+
+def compiled_here(executor: Executor, program: Program, carried: tuple[Built, ...],
+                  infer: Part | None) -> tuple[Built, ...]:
+    """The programs of a step and its inference for the device they are on, beside those `carried`
+    for others. Results are the same with and without."""
+    more = [] if infer is None else [compile_graph(infer.graph, executor.spec)]
+    return programs_of(executor, [program, *more], carried)
 
 
 def no_inference() -> Kept:

@@ -14,11 +14,14 @@ from handtorch.api.inference import Inference
 from handtorch.api.keep import Inferring, Kept, beside, no_inference, without_copies
 from handtorch.api.parts import in_parts
 from handtorch.api.step import TrainStep
+from handtorch.api.stream import Stream
 from handtorch.api.within import Capture, captured_within
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import Graph
 from handtorch.graph.ops.random import seed_words
 from handtorch.passes.accumulate import MicroBatched
+from handtorch.passes.rewrite import without_dead
+from handtorch.passes.stream import streamed
 from handtorch.pipeline import compile_graph
 from handtorch.program import Program
 from handtorch.runtime.choose import open_executor
@@ -105,6 +108,19 @@ def inference(model: Any, *, example: Sequence[Any], device: str | None = None) 
     captured = capture_inference(model, example)
     program = compile_graph(captured.graph, executor.spec)
     return Inference(Session(executor, program, captured.states), without_copies(captured))
+
+
+@tells_the_callers_line
+def stream(model: Any, *, example: Sequence[Any], device: str | None = None) -> Stream:
+    """Capture and compile `model` in eval mode to take readings as they come, one or more a call.
+
+    Its recurrent layers (LSTM, GRU, RNN, stacked) go on from call to call; what stands before and
+    after them must act on each reading by itself, or on the last. `example` is one tensor of two
+    readings or more; calls may have any number. It begins with states of zero."""
+    from handtorch.capture.step import capture_inference
+    executor = opened(device)
+    captured = capture_inference(model, example)
+    return Stream(streamed(without_dead(captured.graph)), executor, captured)
 
 
 def _inferring(train: Graph, model: Any, example: Sequence[Any]) -> Kept:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,13 @@ from handtorch.api.budget import Fitted
 from handtorch.api.checkpoint import saving, state_for, write_checkpoint
 from handtorch.api.given import as_given, listed
 from handtorch.api.inference import Inference
-from handtorch.api.keep import Inferring, no_inference, save_step
+from handtorch.api.keep import (
+    Inferring,
+    compiled_here,
+    no_inference,
+    no_programs,
+    save_step,
+)
 from handtorch.api.loss import Loss, Losses, Watch
 from handtorch.api.pause import Gate, handled
 from handtorch.api.rates import FollowedGroup, checked_rate
@@ -31,6 +39,7 @@ from handtorch.runtime.describe import describe, explain
 from handtorch.runtime.device import Ticket
 from handtorch.runtime.epoch import Epoch
 from handtorch.runtime.session import Session
+from handtorch.store.programs import Built
 
 Array = NDArray[Any]
 
@@ -42,7 +51,9 @@ class TrainStep:
 
     def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
                  infer: Inferring = no_inference, steps: int = 0,
-                 made: MicroBatched | None = None, fitted: Fitted | None = None) -> None:
+                 made: MicroBatched | None = None, fitted: Fitted | None = None,
+                 carried: tuple[Built, ...] = ()) -> None:
+        self._carried = carried                 # programs of the file it came from, of any device
         self._session, self._captured, self._made = session, captured, made
         self._infer, self._steps_before, self.fitted = infer, steps, fitted
         self._watch = Watch(session) if check_finite else None
@@ -234,16 +245,22 @@ class TrainStep:
         self._gate.hold_while(condition, every_s)
 
     @tells_the_callers_line
-    def save(self, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str], *, programs: bool = False) -> None:
         """`path` holds the step with all its state as it is now, and the model for inference where
         the step knows it; `ht.load` goes on from there on any device, without torch.
+
+        With `programs` the file also holds what this device's driver compiled, of the step and of
+        its inference, vouched for by your key (`docs/format.md`): loaded on the same device and
+        driver, nothing is compiled. On PoCL that compiles everything once more now.
 
         Waits for the steps under way. The file is the old one or the whole new one, always."""
         held = self._session.read([s.name for s in self.program.graph.states
                                    if s.role != ACCUMULATOR])       # zero between two steps
         rates = dict(zip(_names(self.program)["hyper"], self.rates, strict=True))
         held |= {name: np.array([rate], "f4") for name, rate in rates.items()}
-        save_step(Path(path), self._captured, self._infer, held, self.steps, self._made)
+        save_step(Path(path), self._captured, self._infer, held, self.steps, self._made,
+                  partial(compiled_here, self._session.executor, self.program, self._carried)
+                  if programs else no_programs)
 
     @tells_the_callers_line
     def inference(self) -> Inference:
@@ -253,7 +270,8 @@ class TrainStep:
         mine = [s.name for s in self.program.graph.states]
         states = {**kept.states, **self._session.read(
             [s.name for s in kept.graph.states if s.name in mine])}
-        return Inference(Session(executor, compile_graph(kept.graph, executor.spec), states), kept)
+        program = replace(compile_graph(kept.graph, executor.spec), built=self.program.built)
+        return Inference(Session(executor, program, states), kept)
 
     @tells_the_callers_line
     def reseed(self, seed: int) -> None:

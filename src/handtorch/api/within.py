@@ -69,13 +69,19 @@ def _divisors(example: Sequence[Any], parts: int) -> list[int]:
 
 def _refusal(whole: Fitting, capture: Capture, example: Sequence[Any], memory_bytes: int,
              executor: Executor, why: str) -> OutOfMemory:
-    least, rows = whole.least(), _rows(example)
+    rows = _rows(example)
     fix = "more memory, or a smaller model"
     if rows > 1:
         sized = Sized(lambda n: capture([x[:n] for x in example]).graph, rows, rows - 1)
         fits = sized.largest(memory_bytes, executor.spec)
         fix = (f"a batch of {fits} rows instead of {rows}, the largest that fits" if fits else
                f"not even a batch of one row fits: {fix}")
+    return does_not_fit(whole, memory_bytes, why, fix=fix)
+
+
+def does_not_fit(whole: Fitting, memory_bytes: int, why: str = "", *, fix: str) -> OutOfMemory:
+    """What a step needs at least, and what of it is alive then."""
+    least = whole.least()
     return OutOfMemory(
         f"a step within {memory_bytes:,} bytes",
         why=f"it holds {device_bytes(whole.whole.plan):,}, and {least.held_bytes:,} with all made "

@@ -109,15 +109,16 @@ def moment() -> Moment:
                   None if isinstance(everybody_s, str) else everybody_s)
 
 
-def share_of_others(since: Moment) -> float | None:
+def share_of_others(since: Moment, children_s: float = 0.0) -> float | None:
     """How much of this machine's cores others used since then, 0 to 1; None if it does not tell.
+    `children_s` is what child processes of ours computed meanwhile, which are no others.
 
     Beside another busy program no ratio is fair: a BLAS whose threads wait for each other by
     spinning falls to a hundredth, a queue of independent work-groups only to its share."""
     now = moment()
     if now.all_s is None or since.all_s is None:
         return None
-    others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s)
+    others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s) - children_s
     return max(0.0, others_s / ((now.wall_s - since.wall_s) * (os.cpu_count() or 1)))
 
 

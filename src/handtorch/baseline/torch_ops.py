@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import torch
 
+from handtorch.baseline.torch_asking import Asking, dispatch_key
 from handtorch.baseline.torch_origin import Origin, Origins
 from handtorch.baseline.torch_work import work
 from handtorch.errors import BadInput
@@ -28,19 +28,12 @@ from handtorch.record import Clock, Gap, Launch, Place, Step
 PLACE, CLOCK, LANE = "torch cpu", "CLOCK_MONOTONIC", "cpu"
 _KEY_NAME = "TESTING_ONLY_GenericMode"
 _NO_QUEUE = "torch runs it where it is called: there is no queue"
+_NOT_FOLLOWED = "who else reads the results of torch's operations is not followed"
 _NO_RULE = "no rule for the arithmetic of this operation"
-_ASKED = 200                                    # calls of an operation that does nothing
 _now = time.monotonic_ns
-_NOTHING, _ONE = torch.ops.aten.is_same_size.default, torch.ones(1)
 
 
-def _key() -> torch._C.DispatchKey:
-    key = torch._C._parse_dispatch_key(_KEY_NAME)
-    assert key is not None, f"this torch has no dispatch key {_KEY_NAME}"
-    return key
-
-
-_KEY = _key()
+_KEY = dispatch_key(_KEY_NAME)
 _KEYS = torch._C.DispatchKeySet(_KEY)
 
 
@@ -102,18 +95,16 @@ class TorchOps:
     stamped as long as they run the same operations on the same shapes; one that does not is
     labelled as far as can be seen, and the next is learnt again.
 
-    The step after the one learnt also asks, before each operation, one that does nothing: between
-    operations that fill the caches, asking takes several times what it takes in a loop."""
+    The next `probing` ones also find out what asking for each operation takes."""
 
-    def __init__(self) -> None:
+    def __init__(self, probing: int = 1) -> None:
         self.steps: list[SeenStep] = []
         self._origins = Origins()
         self._ops: list[tuple[Label, int, int]] = []
         self._known: list[Label] = []           # of the step that was learnt
         self._learns = True
         self._reached_ns: int | None = None
-        self._probes: list[int] | None = None   # what asking took, in the step that finds it out
-        self._asking_ns = int(median(_asking_ns() for _ in range(_ASKED)))
+        self.asking, self._probing, self._probes = Asking(), probing, 0
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -136,16 +127,16 @@ class TorchOps:
                 yield
             end_ns = _now()
         start_ns = called_ns if self._reached_ns is None else self._reached_ns
-        asking = self._asking_ns
-        seen = tuple(Seen(label, min(a + asking, b), b) for label, a, b in self._ops)
+        spent = self.asking.spent_ns
+        seen = tuple(Seen(label, min(a + spent(label.op), b), b) for label, a, b in self._ops)
         self.steps.append(SeenStep(start_ns, called_ns, end_ns, seen))
         self._reached_ns = end_ns
         learnt = self._learns
         self._learns = not learnt and len(seen) != len(self._known)     # it went another way
         self._known = [op.label for op in seen]
         if self._probes:
-            self._asking_ns = int(median(self._probes))
-        self._probes = [] if learnt else None
+            self.asking.learn()
+        self._probes = self._probing if learnt else max(0, self._probes - 1)
 
     def pause(self) -> None:
         """What happens until the next step is not part of it."""
@@ -157,8 +148,8 @@ class TorchOps:
         if at < len(self._known):               # little is done here: it would empty the caches
             label = self._known[at]
             if label.op is op and (label.shape is None or label.shape == args[0].shape):
-                if self._probes is not None:
-                    self._probes.append(_asking_ns())
+                if self._probes:
+                    self.asking.probe(op, args, kwargs)
                 start_ns = _now()
                 out = op(*args, **kwargs)
                 end_ns = _now()
@@ -195,13 +186,6 @@ class TorchOps:
         return TorchRows(place(), clock(), tuple(steps), tuple(launches), tuple(gaps))
 
 
-def _asking_ns() -> int:
-    """Between the stamps of an operation that does nothing: that much is not the operation."""
-    start_ns = _now()
-    _NOTHING(_ONE, _ONE)
-    return _now() - start_ns
-
-
 def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> TorchOps:
     """`call(*batch)` watched for each batch; the time to get a batch belongs to its step."""
     ops = TorchOps()
@@ -229,7 +213,7 @@ def _launch(step: int, number: int, op: Seen) -> Launch:
         submit_ns=None, start_ns=op.start_ns, end_ns=op.end_ns, times_reason=_NO_QUEUE,
         flops=said.flops, moved_bytes=said.moved_bytes,
         work_reason="" if said.flops is not None else _NO_RULE, provenance="measured",
-        lane=LANE, node=f"{number} {name}")
+        lane=LANE, node=f"{number} {name}", spared_reason=_NOT_FOLLOWED)
 
 
 def _shown(line: tuple[str, int] | None) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from handtorch.cli.main import EXIT_OK
+from handtorch.cli.train import add_trust
 
 HELP = "Run a saved model over arrays; `digits` is a trained one that ships with HandTorch"
 EXAMPLE = "handtorch infer digits"
@@ -21,6 +22,7 @@ def add_args(parser: ArgumentParser) -> None:
                         help="arrays named as the model's inputs, and labels as y if there are "
                              "any; or `digits`: 360 pictures of which the shipped model saw none")
     parser.add_argument("--out", metavar="FILE.npz", type=Path, help="keep the model's outputs")
+    add_trust(parser)
 
 
 def run(args: Namespace, out: TextIO) -> int:
@@ -34,7 +36,8 @@ def run(args: Namespace, out: TextIO) -> int:
         raise BadInput("no data given", fix=f"{EXAMPLE}, or --data FILE.npz")
     data = data_of(name)
     arrays = data.unseen or data.arrays
-    model = load_inference(model_file(args.file), args.device)
+    model = load_inference(model_file(args.file), args.device,
+                           trust_programs=args.trust_programs)
     inputs = inputs_of(arrays, [p.name for p in model.program.graph.inputs], name)
     given = model.over(*inputs)
     outputs = {port.name: array for port, array in

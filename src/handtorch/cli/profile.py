@@ -26,6 +26,7 @@ HELP = "Show where the time and the memory of a step go, launch by launch"
 EXAMPLE = "handtorch profile HarLSTM --batch 32 --steps 50 --out har.htr"
 COMMON = ("device", "quick")
 _WARM_UP = 3
+_CHECKED = 5
 _PAIRS = 10
 _QUICK_STEPS, _QUICK_PAIRS = 5, 6
 _SAMPLE = "digits"
@@ -43,6 +44,8 @@ def add_args(parser: ArgumentParser) -> None:
                         f"{_WARM_UP} that are not (20)")
     parser.add_argument("--pairs", metavar="N", type=int, default=_PAIRS, help="pairs of steps "
                         "with and without recording, to tell what it costs (10; 0: none)")
+    parser.add_argument("--check", action="store_true", help="also run steps in which every launch "
+                        "is waited for, to see whether the driver's event times are true")
     parser.add_argument("--torch", action="store_true", help="the same steps by torch on the CPU "
                         "beside it, for a model of the zoo")
     parser.add_argument("--no-sensors", action="store_true", help="do not read the machine's "
@@ -79,6 +82,7 @@ def run(args: Namespace, out: TextIO) -> int:
     taken = Profile(target.step.session, target.name, command=_command(args), sensing=sensing)
     taken.self_test = cast(Any, verdict(taken.context.found, run=False).state)
     _record(target, taken, steps, pairs)
+    checked = _check(target, taken) if args.check else ""
     if args.torch:
         _record_torch(target, taken, steps)
     if args.out is not None:
@@ -90,7 +94,7 @@ def run(args: Namespace, out: TextIO) -> int:
         told = {k: str(v) for k, v in files.items() if v is not None}
         out.write(json.dumps({**told, **json.loads(to_json(taken.run))}) + "\n")
     else:
-        out.write(f"{taken.table()}\n{answer(taken.run, args.torch)}")
+        out.write(f"{taken.table()}\n{answer(taken.run, args.torch)}{checked}")
         out.write("".join(f"{k.replace('_', ' '):<9} {v}\n" for k, v in files.items() if v))
     target.step.close()
     return EXIT_OK
@@ -149,6 +153,13 @@ def _record(target: Target, taken: Profile, steps: int, pairs: int) -> None:
         taken.audit(one, pairs)
     _progress("measuring the device's best rates")
     taken.peaks()
+
+
+def _check(target: Target, taken: Profile) -> str:
+    from handtorch.profile.check import told
+
+    _progress(f"{_CHECKED} steps in which every launch is waited for")
+    return f"{told(taken.check(lambda: _waited(target.step(*target.batch)), _CHECKED))}\n"
 
 
 def _record_torch(target: Target, taken: Profile, steps: int) -> None:
@@ -251,6 +262,7 @@ def _command(args: Namespace) -> str:
              f"--batch {args.batch}", f"--steps {args.steps}",
              f"--pairs {args.pairs}" if args.pairs != _PAIRS else "",
              f"--device {args.device}" if args.device else "", "--torch" if args.torch else "",
+             "--check" if args.check else "",
              "--no-sensors" if args.no_sensors else "",
              f"--sheet {args.sheet}" if args.sheet else "",
              "--quick" if args.quick else ""]

@@ -30,8 +30,19 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", metavar="S", type=int,
                         help="order of the rows, and random numbers anew from here (else the "
                              "step goes on with its own)")
+    parser.add_argument("--memory", metavar="SIZE", help="hold no more than that on the device: "
+                        "1GiB, 512MiB; values are made again instead of kept")
     parser.add_argument("--out", metavar="FILE.ht", type=Path,
                         help="keep the trained step; it may be the file itself")
+    parser.add_argument("--programs", action="store_true", help="keep what was compiled in --out, "
+                        "vouched for by your key; on PoCL that compiles everything once more")
+    add_trust(parser)
+
+
+def add_trust(parser: ArgumentParser) -> None:
+    """The option of all commands that open a file of somebody's."""
+    parser.add_argument("--trust-programs", action="store_true", help="run compiled programs in "
+                        "the file whoever made them: only for one that you would run as a program")
 
 
 def run(args: Namespace, out: TextIO) -> int:
@@ -42,11 +53,14 @@ def run(args: Namespace, out: TextIO) -> int:
 
     if args.epochs < 0:
         raise BadInput(f"--epochs {args.epochs}", why="one cannot train less than nothing")
+    if args.programs and args.out is None:
+        raise BadInput("--programs", why="there is no file to keep them in", fix="--out FILE.ht")
     name = args.data or (SAMPLE if args.file == SAMPLE else None)
     if name is None:
         raise BadInput("no data given", fix=f"`{EXAMPLE}`, or --data FILE.npz")
     data = data_of(name)
-    step = load(model_file(args.file), args.device)
+    step = load(model_file(args.file), args.device, memory=args.memory,
+                trust_programs=args.trust_programs)
     if not isinstance(step, TrainStep):
         raise BadInput(f"{args.file} holds a model and no training step",
                        fix="a file that was saved from a step; this one is for `handtorch infer`")
@@ -54,9 +68,10 @@ def run(args: Namespace, out: TextIO) -> int:
     _prepare(step, args)
     losses = _epochs(step, inputs, args)
     told = {"file": args.file, "device": step.device_name, "rows": len(inputs[0]),
-            "epochs": args.epochs, "steps": step.steps, "losses": losses, **_tested(step, data)}
+            "epochs": args.epochs, "steps": step.steps, "losses": losses, **_tested(step, data),
+            **_budget(step)}
     if args.out is not None:
-        step.save(args.out)
+        step.save(args.out, programs=args.programs)
         told["out"] = str(args.out)
     out.write(json.dumps(told) + "\n" if args.json else _text(told))
     step.close()
@@ -83,6 +98,15 @@ def _epochs(step: TrainStep, inputs: list[Any], args: Namespace) -> list[float]:
         sys.stderr.write(f"epoch {epoch + 1} of {args.epochs}: loss {losses[-1]:.4f}\n")
         sys.stderr.flush()
     return losses
+
+
+def _budget(step: TrainStep) -> dict[str, Any]:
+    """What the step holds and traded, where a budget was named."""
+    if (found := step.fitted) is None:
+        return {}
+    return {"budget": {"memory_bytes": found.memory_bytes, "held_bytes": found.held_bytes,
+                       "whole_bytes": found.whole_bytes, "slow_down": found.slow_down,
+                       "times": found.times}}
 
 
 def _first(given: Any) -> Any:
@@ -112,6 +136,11 @@ def _text(told: Mapping[str, Any]) -> str:
         lines.append(f"  loss {losses[0]:.4f} in the first, {losses[-1]:.4f} in the last")
     if "accuracy" in told:
         lines.append(f"  {told['accuracy']:.1%} right on rows it was not trained on")
+    if "budget" in told:
+        budget = told["budget"]
+        lines.append(f"  holds {budget['held_bytes']:,} bytes of {budget['memory_bytes']:,} "
+                     f"allowed ({budget['whole_bytes']:,} without a budget), predicted slow-down "
+                     f"{budget['slow_down']:.2f}")
     lines.append(f"  kept in {told['out']}" if "out" in told else
                  "  not kept: --out FILE.ht keeps it")
     return "\n".join(lines) + "\n"

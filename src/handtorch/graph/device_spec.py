@@ -27,7 +27,7 @@ class DeviceSpec:
     specification allows, so code that relies on them is safe, though not always best.
 
     `tuned` and `avoid` are no facts of the device but what `handtorch tune` found on it, in the
-    words of `kernels/gemm_tiles.py`: the best variant of a product, and variants that failed.
+    words of `kernels/variant.py`: the best variant of a problem, and what failed as built.
     They are no part of `to_dict`; `pipeline.with_tuned` fills them in.
     """
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from types import MappingProxyType
 
@@ -30,11 +31,11 @@ class Value:
     shape: Shape
     dtype: str = "f32"
 
-    @property
+    @cached_property                      # asked for in every call, where microseconds count
     def size(self) -> int:
         return prod(self.shape)
 
-    @property
+    @cached_property
     def nbytes(self) -> int:
         return self.size * dtype(self.dtype).size_bytes
 

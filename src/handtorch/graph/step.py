@@ -53,7 +53,15 @@ class Alias:
 
 @dataclass(frozen=True)
 class Lowered:
-    """What lowering gives for one node or for a whole graph."""
+    """What lowering gives for one node or for a whole graph.
+
+    `once` run before the first of `steps`, and again only when a state was written from outside:
+    what they make lasts."""
 
     steps: tuple[Step, ...]
     aliases: tuple[Alias, ...] = ()
+    once: tuple[Step, ...] = ()
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        return (*self.once, *self.steps)

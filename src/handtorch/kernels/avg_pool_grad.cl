@@ -7,8 +7,6 @@
 #define V 4
 #define ADAPTIVE 0
 #endif
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #if ADAPTIVE
 #define FIRST(o, in, out, k, stride, pad) ((o) * (in) / (out))

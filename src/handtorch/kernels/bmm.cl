@@ -13,9 +13,6 @@
 #define WGY 1
 #endif
 #define W (NV * V)
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #define ROW(r) const size_t a##r = min(i + r, m - 1) * A_ROW; EACH_COL(NV, ZERO, r)
 #define ZERO(r, v) FLOATS c##r##_##v = 0.0f;

@@ -1,7 +1,4 @@
-"""Batched matrix products: many small ones in one launch.
-
-Tiles come from the table of the single products (`tuned/gemm.json`); the batch only makes more
-work-groups, so larger tiles pay earlier."""
+"""Batched matrix products: many small ones in one launch; `bmm_tiles` chooses how."""
 
 from __future__ import annotations
 
@@ -12,14 +9,13 @@ import numpy as np
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
+from handtorch.kernels.bmm_tiles import Batch
 from handtorch.kernels.case import Case
 from handtorch.kernels.gemm_specs import DOT_COLUMNS, tile_width
-from handtorch.kernels.gemm_tiles import Tile, tuning_for
 from handtorch.kernels.move import Axis, move_step
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.variant import chosen_variant
 
-# With at least this many rows of C, turning B first costs less than summing lanes for each output.
-TURN_ROWS = 32
 _SIZES = {"M": "int", "N": "int", "K": "int", "SA": "uint", "SB": "uint"}
 
 
@@ -34,9 +30,11 @@ def _tiles(width: Callable[[Defines], int]) -> Callable[[Defines, Sizes], Geomet
 
 
 BMM = Kernel("bmm", ("r", "r", "w"), _tiles(tile_width), _SIZES,
-             {"R": 4, "NV": 2, "V": 4, "TA": 0, "WGX": 1, "WGY": 1})
+             {"R": 4, "NV": 2, "V": 4, "TA": 0, "WGX": 1, "WGY": 1},
+             space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 2, 4, 8, 16)})
 BMM_DOT = Kernel("bmm_dot", ("r", "r", "w"), _tiles(lambda _: DOT_COLUMNS), _SIZES,
-                 {"R": 4, "V": 4, "WGX": 1, "WGY": 1})
+                 {"R": 4, "V": 4, "WGX": 1, "WGY": 1},
+                 space={"R": (1, 2, 4, 6), "V": (4, 8, 16)})
 KERNELS = (BMM, BMM_DOT)
 
 
@@ -48,30 +46,20 @@ def bmm_steps(a: Value, b: Value, c: Value, *, ta: bool, tb: bool, spec: DeviceS
     space, alive between the two launches only."""
     batch, m, n = c.shape
     k = a.shape[1] if ta else a.shape[2]
+    variant = chosen_variant(Batch(batch, m, n, k, ta, tb, a.shape[0] == 1 < batch,
+                                   b.shape[0] == 1 < batch), spec)
     before: tuple[Step, ...] = ()
-    if tb and (ta or m >= TURN_ROWS):
+    if variant.form == "bmm_turned":
         turned = new_value((b.shape[0], k, n))
         axes = (Axis(b.shape[0], n * k, n * k), Axis(k, 1, n), Axis(n, k, 1))
-        before, b, tb = (move_step(b, turned, axes, node=node),), turned, False
-    tuning = tuning_for(spec)
-    tile = _best(tuning.dots if tb else tuning.tiles, batch, m, n, spec)
-    kernel = BMM_DOT if tb else BMM
-    defines = {key: v for key, v in tile.defines if key in kernel.defaults}
-    if not tb:
+        before, b = (move_step(b, turned, axes, node=node),), turned
+    kernel, defines = (BMM_DOT if variant.form == "bmm_dot" else BMM), dict(variant.defines)
+    if kernel is BMM:
         defines["TA"] = int(ta)
     sizes = {"M": m, "N": n, "K": k, "BATCH": batch, "SA": m * k if a.shape[0] > 1 else 0,
              "SB": k * n if b.shape[0] > 1 else 0}
     return (*before, kernel.step((a, b, c), sizes, defines, node=node,
                                  flops=2 * batch * m * n * k))
-
-
-def _best(tiles: tuple[Tile, ...], batch: int, m: int, n: int, spec: DeviceSpec) -> Tile:
-    """The cheapest tile that fits; as `gemm_tiles.best_tile`, with the batch's groups."""
-    def cost(tile: Tile) -> float:
-        groups = batch * ceil_div(m, tile.rows) * ceil_div(n, tile.columns)
-        return (groups + spec.compute_units) * tile.rows * tile.columns / tile.rate
-    return min((t for t in tiles if t.item_columns <= n and t.items <= spec.max_work_group),
-               key=cost)
 
 
 def cases() -> Iterator[Case]:

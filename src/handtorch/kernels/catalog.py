@@ -10,6 +10,7 @@ from handtorch.kernels import (
     gemm,
     index,
     losses,
+    lstm,
     move,
     norm,
     optimizers,
@@ -24,8 +25,8 @@ from handtorch.kernels import (
 from handtorch.kernels.case import Case
 from handtorch.kernels.spec import Kernel
 
-_FAMILIES = (bmm, conv, gemm, index, losses, move, norm, optimizers, pointwise, pool, random,
-             reduce, rnn, roofline, simple)
+_FAMILIES = (bmm, conv, gemm, index, losses, lstm, move, norm, optimizers, pointwise, pool,
+             random, reduce, rnn, roofline, simple)
 KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
 
 

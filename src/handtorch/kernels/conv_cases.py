@@ -13,7 +13,8 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.conv_launches import Conv, Launches, Pair
+from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_shapes import Conv, Pair
 
 _X, _W, _Y, _BIAS, _SCRATCH = range(5)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)

@@ -89,10 +89,10 @@ PACK = Kernel("conv_pack", ("r", "w"), _pack,
               _ints("LANES", "B", "PANELS", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
 TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
               {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
-              space={"R": (4, 6, 8), "NV": (1, 2, 4), "V": (4, 8, 16)})
+              space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
                 _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
-                space={"R": (2, 4, 6), "NV": (1, 2, 4), "V": (4, 8, 16)})
+                space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},

@@ -30,8 +30,6 @@
 #else
 #define W (NV * V)
 #endif
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #if IMAGES_FIRST
 #define PLACE(q) ((q) / N)

@@ -18,8 +18,6 @@
 #define WGY 1
 #endif
 #define W (NV * V)
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #if FEW
 #define AT(r) k##r

@@ -15,8 +15,6 @@
 #define BIAS 0
 #define ACT 0
 #endif
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #define ZERO(r) FLOATS s##r = 0.0f;
 #define ADD(r) s##r = fma(LOAD_V(0, from + at + r * in_step), tap, s##r);

@@ -10,8 +10,6 @@
 #define V 4
 #define TAPS 1
 #endif
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #define BEGIN(r, t) FLOATS s##t = LOAD_V(0, to + t * deep), z##t = 0.0f;
 #define ADD(r, t) s##t = fma(d, LOAD_V(0, x + x_at + at + t * next), s##t);

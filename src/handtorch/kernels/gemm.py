@@ -12,15 +12,9 @@ from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.gemm_cases import cases
 from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, Sgd, tile_width
-from handtorch.kernels.gemm_tiles import (
-    Form,
-    Product,
-    Variant,
-    table_variant,
-    tuned_variant,
-    tuning_for,
-)
+from handtorch.kernels.gemm_tiles import Form, Product, table_variant, tuning_for
 from handtorch.kernels.spec import ceil_div
+from handtorch.kernels.variant import Variant, tuned_variant
 
 __all__ = ["KERNELS", "Form", "Sgd", "cases", "matmul_steps"]
 
@@ -46,22 +40,22 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     product = Product(m, n, k, ta, tb)
     assert form is None or form in product.forms(), f"{form} cannot do ta={ta} tb={tb}"
     variant = _chosen(product, spec, form, update)
-    form = variant.form
-    assert update is None or form != "dot", "gemm_dot updates no weights"
+    packed, dots = variant.form == "packed", variant.form == "dot"
+    assert update is None or not dots, "gemm_dot updates no weights"
     epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
     extra = tuple(v for v in (bias, mask) if v is not None)
     defines: dict[str, int | str] = {**dict(variant.defines), **epilogue}
     before: tuple[Step, ...] = ()
-    if form != "dot":
-        defines |= {"TA": int(ta), "PB": int(form == "packed")}
-    if form == "packed":
+    if not dots:
+        defines |= {"TA": int(ta), "PB": int(packed)}
+    if packed:
         width = tile_width(defines)
         panels = new_value((ceil_div(n, width), k, width))
         before = (PACK_B.step((b, panels), {"N": n, "K": k},
                               {**tuning_for(spec).pack, "W": width, "V": defines["V"],
                                "TB": int(tb)}, node=node),)
         b = panels
-    kernel = DOT if form == "dot" else REGISTER
+    kernel = DOT if dots else REGISTER
     changed = update.operands() if update else {}
     defines |= update.defines() if update else {}
     access = ("r", "r", "rw" if update else "w", *"r" * len(extra), *changed.values())

@@ -27,9 +27,6 @@
 #define WGY 1
 #endif
 #define W (NV * V)
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #if TA
 #define A_ROW 1

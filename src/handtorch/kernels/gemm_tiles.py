@@ -1,37 +1,36 @@
 """Which variant of a matrix product suits a shape on a device.
 
-What `handtorch tune` measured on this device and driver comes first (`tuned_variant`); it is handed
-down in `DeviceSpec.tuned`. Else the table `tuned/gemm.json` decides: a new device is a new entry
-there, and the choice is arithmetic on its figures. A launch does `groups` work-groups of `area`
-outputs at a tile's `rate`, and loses about one group for each compute unit when the last ones run
-out: the cheapest tile has the smallest (groups + units) area / rate. A variant in
-`DeviceSpec.avoid` is chosen by neither.
+What `handtorch tune` measured on this device and driver comes first (`variant.tuned_variant`). Else
+the table `tuned/gemm.json` decides: a new device is a new entry there, and the choice is arithmetic
+on its figures. A launch does `groups` work-groups of `area` outputs at a tile's `rate`, and loses
+about one group for each compute unit when the last ones run out: the cheapest tile has the smallest
+(groups + units) area / rate. Batched products and convolutions take their tiles from it too.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
-from math import log2, sqrt
+from math import sqrt
 from types import MappingProxyType
 from typing import Any, Literal
 
-from handtorch.errors import BadInput, KernelError
+from handtorch.errors import BadInput
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.kernels.gemm_specs import DOT_COLUMNS, tile_width
 from handtorch.kernels.spec import ceil_div
+from handtorch.kernels.variant import MOST, Problem, Variant, none_right
 
 # B as it is; B packed into panels first; B transposed and read as it is.
 Form = Literal["register", "packed", "dot"]
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(Problem):
     """C [m, n] = op(A) op(B) with k summed; op transposes where `ta` or `tb` says so."""
 
     m: int
@@ -52,75 +51,36 @@ class Product:
     def sizes(self) -> tuple[int, int, int]:
         return self.m, self.n, self.k
 
-    def is_like(self, other: Product) -> bool:
-        """Of the same class: equally transposed, and each size up to the same power of two."""
-        return (self.ta, self.tb) == (other.ta, other.tb) and all(
-            (a - 1).bit_length() == (b - 1).bit_length()
-            for a, b in zip(self.sizes(), other.sizes(), strict=True))
+    def kind(self) -> Hashable:
+        return self.ta, self.tb
 
-    def distance(self, other: Product) -> float:
-        return sum(abs(log2(a / b)) for a, b in zip(self.sizes(), other.sizes(), strict=True))
+    def takes(self, variant: Variant) -> bool:
+        return variant.form == "dot" or tile_width(dict(variant.defines)) <= self.n
 
-
-@dataclass(frozen=True)
-class Variant:
-    """A form and the macros of its kernel; as text, what results are kept and handed on in."""
-
-    form: Form
-    defines: tuple[tuple[str, int], ...]    # sorted; all of the form's macros
+    def table_variant(self, spec: DeviceSpec) -> Variant:
+        return table_variant(self, spec)
 
     @classmethod
-    def of(cls, form: Form, defines: Mapping[str, int]) -> Variant:
-        return cls(form, tuple(sorted(defines.items())))
-
-    def __str__(self) -> str:
-        return " ".join([self.form, *(f"{k}{v}" for k, v in self.defines)])
-
-    def fits(self, product: Product, spec: DeviceSpec) -> bool:
-        """Whether it computes this product, within the device's limits."""
-        macros = dict(self.defines)
-        wide = 1 if self.form == "dot" else tile_width(macros)
-        group = macros["WGX"], macros["WGY"]
-        return (self.form in product.forms() and wide <= product.n
-                and group[0] * group[1] <= spec.max_work_group
-                and all(g <= most for g, most in zip(group, spec.max_work_items, strict=False)))
-
-
-# What the kernels can be built with: unroll.h's limits, OpenCL's vectors, any phone's groups.
-_TILE: dict[str, Container[int]] = {
-    "KU": (1, 2, 4), "NV": range(1, 9), "R": range(1, 17), "V": (1, 2, 4, 8, 16),
-    "WGX": range(1, 1025), "WGY": range(1, 1025)}
-_MACROS: dict[Form, dict[str, Container[int]]] = {
-    "register": _TILE, "packed": _TILE,
-    "dot": {"R": range(1, 17), "V": (4, 8, 16), "WGX": _TILE["WGX"], "WGY": _TILE["WGY"]}}
-_MOST = (1 << 31) - 1                       # the kernels' sizes are int
+    def read(cls, text: str) -> Product | None:
+        return _product(text)
 
 
 @cache
-def as_product(text: str) -> Product:
-    """`32x256x784 nt`: rows, columns and depth, and which operands are transposed (none: nn)."""
+def _product(text: str) -> Product | None:
     found = re.fullmatch(r"(\d{1,10})x(\d{1,10})x(\d{1,10})(?: ([nt])([nt]))?", text, re.ASCII)
     m, n, k = map(int, found.groups()[:3]) if found else (0, 0, 0)
-    if not found or not all(1 <= size <= _MOST for size in (m, n, k)):
-        raise BadInput(f"product {text!r}", why="it is not rows x columns x depth of at least 1, "
-                       "then which operands are transposed", fix="32x256x784 nt, for example")
+    if not found or not all(1 <= size <= MOST for size in (m, n, k)):
+        return None
     return Product(m, n, k, found[4] == "t", found[5] == "t")
 
 
-@cache
-def as_variant(text: str) -> Variant:
-    """What `str` of a Variant gave; refuses macros that its kernel lacks or is never built with."""
-    form, *words = text.split(" ")
-    pairs = [re.fullmatch(r"([A-Z]+)([1-9]\d{0,3})", word, re.ASCII) for word in words]
-    for known, macros in _MACROS.items():
-        if form == known and all(pairs):
-            defines = {p[1]: int(p[2]) for p in pairs if p}
-            made = Variant.of(known, defines)
-            if (defines.keys() == macros.keys() and str(made) == text    # one spelling only
-                    and all(v in macros[k] for k, v in defines.items())):
-                return made
-    raise BadInput(f"variant {text!r}", why="no kernel can be built with that",
-                   fix="`handtorch tune` writes the variants there are")
+def as_product(text: str) -> Product:
+    """`32x256x784 nt`: rows, columns and depth, and which operands are transposed (none: nn)."""
+    found = _product(text)
+    if found is None:
+        raise BadInput(f"product {text!r}", why="it is not rows x columns x depth of at least 1, "
+                       "then which operands are transposed", fix="32x256x784 nt, for example")
+    return found
 
 
 SHORT = 64                                  # a product of less depth is short
@@ -210,21 +170,8 @@ def _without_wrong(tuning: Tuning, spec: DeviceSpec) -> Tuning:
     dots = tuple(t for t in tuning.dots if right(t, "dot"))
     for name, left in (("gemm_register", tiles), ("gemm_dot", dots)):
         if not any(t.items == t.item_columns == 1 for t in left):
-            raise KernelError(f"no tile of {name} for every shape is right on {spec.name}",
-                              why=f"{len(spec.avoid)} variants failed with driver {spec.driver}",
-                              fix="another driver or device; `handtorch tune --fresh` if these "
-                                  "failures had another cause")
+            raise none_right(f"no tile of {name} for every shape", spec)
     return replace(tuning, tiles=tiles, dots=dots)
-
-
-def tuned_variant(product: Product, spec: DeviceSpec) -> Variant | None:
-    """What was measured best on this device for this product, else for the nearest of its class
-    whose variant fits; None if there is none, or it has failed meanwhile."""
-    found = {as_product(p): as_variant(v) for p, v in spec.tuned if v not in spec.avoid}
-    near = [p for p in found if p.is_like(product) and found[p].fits(product, spec)]
-    if not near:
-        return None
-    return found[min(near, key=lambda p: (p.distance(product), str(p)))]
 
 
 def row_groups(tile: Tile, m: int, n: int, spec: DeviceSpec) -> dict[str, int]:
@@ -288,77 +235,3 @@ def _form(tuning: Tuning, product: Product) -> Form:
         return unpacked
     least = tuning.pack_rows_turned if product.tb else tuning.pack_rows
     return unpacked if product.m < least else "packed"
-
-
-FORMAT, VERSION = "handtorch tuned products", 1
-MOST_BYTES = 1 << 24                        # of a file; a full search leaves a third of that
-
-
-@cache
-def kernels_key() -> str:
-    """Changes with the text of any kernel that a variant is built from."""
-    names = ("gemm_register.cl", "gemm_dot.cl", "pack_b.cl", "unroll.h")
-    text = "".join((files("handtorch.kernels") / name).read_text() for name in names)
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def results_name(spec: DeviceSpec) -> str:
-    """The file that holds what was tuned on this device and driver with these kernels."""
-    return f"{spec.key}-{kernels_key()}.json"
-
-
-def whose(spec: DeviceSpec) -> dict[str, str]:
-    """What makes results those of this device and driver; `spec.key` is a hash of the same."""
-    names = ("platform", "platform_version", "name", "device_version", "driver")
-    return {name: str(getattr(spec, name)) for name in names}
-
-
-def checked_results(what: str, data: bytes, spec: DeviceSpec) -> dict[str, Any]:
-    """A file of tuned results as plain values, if all of it can be used on this device.
-
-    `best` then maps products to variants that can compute them, `avoid` lists variants; `trials`
-    is looked at by its own reader only. Anything else is refused with the reason."""
-    told = _whole(what, data)
-    if told.get("kernels") != kernels_key():
-        raise BadInput(what, why=f"made for kernels {told.get('kernels')!r}, these are "
-                                 f"{kernels_key()!r}",
-                       fix="the same version of handtorch, or `handtorch tune` here")
-    if told.get("device") != whose(spec):
-        theirs = told["device"] if isinstance(told.get("device"), dict) else {}
-        raise BadInput(what, why=f"it is of {theirs.get('name')!r}, driver "
-                                 f"{theirs.get('driver')!r}; this is {spec.name!r}, driver "
-                                 f"{spec.driver!r}",
-                       fix="--device, if you have that one; else `handtorch tune` here")
-    best, avoid = told.get("best"), told.get("avoid")
-    if not isinstance(best, dict) or not isinstance(avoid, list):
-        raise damaged(what, "it lacks best or avoid")
-    try:
-        for product, variant in best.items():
-            if not as_variant(str(variant)).fits(as_product(product), spec):
-                raise damaged(what, f"{variant} cannot compute {product} here")
-        for variant in avoid:
-            as_variant(str(variant))
-    except BadInput as e:
-        raise damaged(what, f"{e.what}: {e.why}" if e.what != what else e.why) from e
-    return told
-
-
-def _whole(what: str, data: bytes) -> dict[str, Any]:
-    try:
-        told = json.loads(data) if len(data) <= MOST_BYTES else None
-    except (ValueError, RecursionError) as e:
-        raise damaged(what, "it is cut short or no JSON at all") from e
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise BadInput(what, why="these are no tuned results of handtorch",
-                       fix="a file that `handtorch tune --export FILE` wrote")
-    version = told.get("version")
-    if isinstance(version, int) and version > VERSION:
-        raise BadInput(what, why=f"its version is {version}, this handtorch knows up to {VERSION}",
-                       fix="update handtorch")
-    if version != VERSION or isinstance(version, bool):
-        raise damaged(what, f"its version is {version!r}")
-    return told
-
-
-def damaged(what: str, why: str) -> BadInput:
-    return BadInput(what, why=why, fix="export it again, or `handtorch tune --fresh` here")

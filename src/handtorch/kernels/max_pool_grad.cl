@@ -7,8 +7,6 @@
 #ifndef V
 #define V 4
 #endif
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #define INTS VEC(int, V)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))

@@ -19,9 +19,6 @@
 #else
 #define TYPE uint
 #endif
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define AT(l) tile[16 * l + r]
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void move(__global const TYPE *x, const uint x_at, __global TYPE *y, const uint y_at,

@@ -9,9 +9,6 @@
 #define TB 0
 #define WGY 1
 #endif
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 __kernel __attribute__((reqd_work_group_size(1, WGY, 1)))
 void pack_b(__global const float *B, const uint B_at, __global float *P, const uint P_at,
             const int N, const int K) {

@@ -21,9 +21,6 @@
 #define TYPE uchar
 #define BAD 0
 #endif
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #if ADD
 #define WITH(old) + old
 #else

@@ -24,18 +24,14 @@
 #else
 #define GATES 1
 #endif
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 #define FLOATS VEC(float, V)
 #define ZERO (FLOATS)0.0f
 #define TANH HT_CAT(rnn_backward, _tanh)
 FLOATS TANH(const FLOATS x);
 FLOATS TANH(const FLOATS x) {
-    const FLOATS z = x * x, large = 1.0f - 2.0f / (exp(2.0f * x) + 1.0f);
-    FLOATS p = fma(z, -5.70498872745e-3f, 2.06390887954e-2f);       // Cephes; large cancels near 0
-    p = fma(fma(fma(p, z, -5.37397155531e-2f), z, 1.33314422036e-1f), z, -3.33332819422e-1f);
-    return select(large, fma(p * z, x, x), isless(fabs(x), (FLOATS)0.625f));
+    const FLOATS twice = 2.0f * WITHIN(x, 12.0f);                    // beyond, tanh is 1
+    POWERS(twice)
+    return fma(s_, q, s_ - 1.0f) / fma(s_, q, s_ + 1.0f);
 }
 #if CELL == 2
 #define TO_U (dq + dq_at)

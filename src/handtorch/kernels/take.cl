@@ -14,9 +14,6 @@
 #else
 #define TYPE uint
 #endif
-// Not VLOAD and VSTORE: PoCL renames the word `vload`, and pasting a 1 to its new name misses vload1.
-#define LOAD_V HT_CAT(vl, HT_CAT(oad, V))
-#define STORE_V HT_CAT(vs, HT_CAT(tore, V))
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1)))
 void take(__global const TYPE *x, const uint x_at, __global const int *index, const uint index_at,
           __global TYPE *y, const uint y_at, const uint ITEMS, const uint CHUNKS, const uint J,

@@ -35,6 +35,8 @@
 // OpenCL C has no vectors of one; these make width 1 mean a plain scalar.
 #define float1 float
 #define int1 int
+#define as_float1 as_float
+#define as_int1 as_int
 #define vload1(o, p) ((p)[o])
 #define vstore1(v, o, p) ((p)[o] = (v))
 #define VEC(type, width) HT_CAT(type, width)
@@ -85,4 +87,18 @@ static inline float4 four_sums16(const float16 a, const float16 b, const float16
 #define FOUR_SUMS16(a, b, c, d) four_sums16(a, b, c, d)
 #define FOUR_SUMS8(a, b, c, d) ((float4)(LANE_SUM8(a), LANE_SUM8(b), LANE_SUM8(c), LANE_SUM8(d)))
 #define FOUR_SUMS4(a, b, c, d) ((float4)(LANE_SUM4(a), LANE_SUM4(b), LANE_SUM4(c), LANE_SUM4(d)))
+// LOAD_V(i, p), STORE_V(x, i, p): for the V of the kernel that stands here.
+#define LOAD_V VLOAD(V)
+#define STORE_V VSTORE(V)
+// WITHIN and POWERS are for vectors of the kernel's V floats, FLOATS.
+#define WITHIN(x, most) select(select(x, (FLOATS)-(most), (x) < -(most)), (FLOATS)(most), (x) > (most))
+// exp(x) = s (1 + q), s a power of two, |q| < 0.42, so that exp(x) - 1 does not cancel near 0; |x| < 88.
+// Cephes' polynomial; adding 1.5 2^23 rounds and leaves the exponent in the low bits. NaN stays NaN.
+#define POWERS(x) \
+    const FLOATS up = fma(x, 1.44269504089f, 12582912.0f), whole_ = up - 12582912.0f; \
+    const FLOATS rest = fma(whole_, 2.12194440e-4f, fma(whole_, -0.693359375f, x)); \
+    FLOATS q = fma(rest, 1.9875691500e-4f, 1.3981999507e-3f); \
+    q = fma(fma(fma(q, rest, 8.3334519073e-3f), rest, 4.1665795894e-2f), rest, 1.6666665459e-1f); \
+    q = fma(fma(q, rest, 5.0000001201e-1f), rest * rest, rest); \
+    const FLOATS s_ = VEC(as_float, V)((VEC(as_int, V)(up) << 23) + 0x3f800000);
 #endif

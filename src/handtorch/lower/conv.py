@@ -3,10 +3,13 @@ last, since `passes/layout.py` saw to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from handtorch.graph.node import Node, Value
 from handtorch.graph.ops.conv import picture
 from handtorch.graph.step import Lowered
 from handtorch.kernels.conv import Conv, Launches, Pair
+from handtorch.kernels.conv_tiles import ConvPass, Op
 from handtorch.lower.registry import Target, lowers
 
 
@@ -14,30 +17,44 @@ from handtorch.lower.registry import Target, lowers
 def conv(node: Node, target: Target) -> Lowered:
     (x, w, *bias), (y,) = node.inputs, node.outputs
     relu = "relu" in node.words("epilogue")
-    return Lowered(_launches(node, target, x, y, w).forward(x, w, y, *bias, relu=relu))
+    return Lowered(_launches(node, target).forward(x, w, y, *bias, relu=relu))
 
 
 @lowers("conv_grad_input")
 def conv_grad_input(node: Node, target: Target) -> Lowered:
     (dy, w, *bias), (dx,) = node.inputs, node.outputs
     relu = "relu" in node.words("epilogue")
-    return Lowered(_launches(node, target, dx, dy, w).grad_input(dy, w, dx, *bias, relu=relu))
+    return Lowered(_launches(node, target).grad_input(dy, w, dx, *bias, relu=relu))
 
 
 @lowers("conv_grad_weight")
 def conv_grad_weight(node: Node, target: Target) -> Lowered:
     dy, x = node.inputs
     (dw,) = node.outputs
-    return Lowered(_launches(node, target, x, dy, dw).grad_weight(dy, x, dw))
+    return Lowered(_launches(node, target).grad_weight(dy, x, dw))
 
 
-def _launches(node: Node, target: Target, x: Value, y: Value, w: Value) -> Launches:
-    assert node.flag("channels_last"), f"{node.op} {x}"
+def conv_pass(node: Node) -> ConvPass:
+    """Which convolution a node is, and which pass of it."""
+    assert node.flag("channels_last"), f"{node.op} {node.inputs[0]}"
+    first, second, out = *node.inputs[:2], node.outputs[0]
+    op, x, y, w = _PASSES[node.op](first, second, out)
     groups = int(node.number("groups"))
-    (n, inner, size), (_, outer, out) = picture(node, x.shape), picture(node, y.shape)
-    sizes = Conv(n, groups, inner // groups, outer // groups, size, out, _pair(w.shape[:2]),
-                 *(_pair(node.numbers(name)) for name in ("stride", "padding", "dilation")))
-    return Launches(sizes, target.spec, target.scratch, target.node, target.flops)
+    (n, inner, size), (_, outer, made) = picture(node, x.shape), picture(node, y.shape)
+    return ConvPass(op, Conv(n, groups, inner // groups, outer // groups, size, made,
+                             _pair(w.shape[:2]), *(_pair(node.numbers(name)) for name in
+                                                   ("stride", "padding", "dilation"))))
+
+
+# From the operands of a node in their order: the pass, x, y and w.
+_PASSES: dict[str, Callable[[Value, Value, Value], tuple[Op, Value, Value, Value]]] = {
+    "conv": lambda x, w, y: ("conv", x, y, w),
+    "conv_grad_input": lambda dy, w, dx: ("conv_grad_input", dx, dy, w),
+    "conv_grad_weight": lambda dy, x, dw: ("conv_grad_weight", x, dy, dw)}
+
+
+def _launches(node: Node, target: Target) -> Launches:
+    return Launches(conv_pass(node).conv, target.spec, target.scratch, target.node, target.flops)
 
 
 def _pair(numbers: tuple[int, ...]) -> Pair:

@@ -11,7 +11,8 @@ from handtorch.lower.registry import Target, lowers
 
 @lowers("matmul")
 def matmul(node: Node, target: Target) -> Lowered:
-    """One launch, two where packing pays; the epilogue rides along."""
+    """One launch, two where packing pays; the epilogue rides along. A transposed B that is the same
+    in every run is packed once, so always."""
     a, b, *extra = node.inputs
     does = node.words("epilogue")
     bias = extra.pop(0) if "bias" in does else None
@@ -19,7 +20,8 @@ def matmul(node: Node, target: Target) -> Lowered:
     return Lowered(matmul_steps(
         a, b, node.outputs[0], ta=node.flag("ta"), tb=node.flag("tb"), bias=bias,
         relu="relu" in does, mask=mask, spec=target.spec, node=target.node,
-        new_value=target.scratch))
+        new_value=target.scratch,
+        form="packed" if node.flag("tb") and b.id in target.constants else None))
 
 
 @lowers("matmul_sgd")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from itertools import count
 
@@ -11,16 +11,19 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph, Node, Shape, Value
 from handtorch.graph.opset import flops
 from handtorch.graph.step import Alias, Lowered, Step
+from handtorch.lower.once import Constants
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a lowering may ask: the device's facts, the node's number, scratch space."""
+    """What a lowering may ask: the device's facts, the node's number, scratch space, and whether a
+    value (by id) is the same in every run, so that what follows from it alone costs nothing."""
 
     spec: DeviceSpec
     node: int
     scratch: Callable[[Shape], Value]
     flops: int
+    constants: Container[int] = ()
 
 
 Lowering = Callable[[Node, Target], Lowered]
@@ -41,12 +44,16 @@ def cannot_lower(node: Node, why: str, fix: str = "") -> CannotLower:
 
 def lower_graph(graph: Graph, spec: DeviceSpec) -> Lowered:
     """All launches of a graph, in order. A size of 0 needs no launch and gets none."""
-    fresh = count(graph.next_id())
+    fresh, constants = count(graph.next_id()), Constants(graph)
     steps: list[Step] = []
+    once: list[Step] = []
     aliases: list[Alias] = []
     for index, node in enumerate(graph.nodes):
-        target = Target(spec, index, lambda shape: Value(next(fresh), tuple(shape)), flops(node))
+        target = Target(spec, index, lambda shape: Value(next(fresh), tuple(shape)), flops(node),
+                        constants)
         lowered = LOWERINGS[node.op](node, target)
-        steps += lowered.steps
+        first, always = constants.take(lowered.steps, lowered.aliases)
+        once += first
+        steps += always
         aliases += lowered.aliases
-    return Lowered(tuple(steps), tuple(aliases))
+    return Lowered(tuple(steps), tuple(aliases), tuple(once))

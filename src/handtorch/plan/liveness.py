@@ -52,7 +52,7 @@ def classes_of(lowered: Lowered) -> Classes:
 
 def touched(lowered: Lowered) -> dict[int, Value]:
     """Every value any step touches, by id."""
-    return {o.value.id: o.value for s in lowered.steps for o in s.operands}
+    return {o.value.id: o.value for s in lowered.all_steps for o in s.operands}
 
 
 def lives(graph: Graph, lowered: Lowered, *, apart: Iterable[int]) -> tuple[Life, ...]:
@@ -65,6 +65,7 @@ def lives(graph: Graph, lowered: Lowered, *, apart: Iterable[int]) -> tuple[Life
         for operand in step.operands:
             span.setdefault(shared.root(operand.value.id), []).append(index)
     lasting = {shared.root(s.before.id) for s in graph.states}
+    lasting |= {shared.root(o.value.id) for s in lowered.once for o in s.operands}
     for root in lasting:
         span[root] = [0, max(end, 0)]
     members: dict[int, list[int]] = {}

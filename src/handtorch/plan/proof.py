@@ -18,10 +18,11 @@ Range = tuple[int, int, int]                # bank, start, end
 
 def prove(graph: Graph, lowered: Lowered, plan: Plan) -> None:
     """Holds afterwards: every read of every step finds the contents of the value it names, and
-    at the end every new state and every output is whole in its place."""
+    at the end every new state and every output is whole in its place, and so is what the steps that
+    run once have made."""
     memory = _Memory()
     views = {a.new.id: a.old.id for a in lowered.aliases}
-    written = {o.value.id for s in lowered.steps for o in s.operands if o.writes}
+    written = {o.value.id for s in lowered.all_steps for o in s.operands if o.writes}
 
     def content(value: int) -> int:
         """A view that no step writes holds its source's contents."""
@@ -33,7 +34,7 @@ def prove(graph: Graph, lowered: Lowered, plan: Plan) -> None:
         if value.id in plan.places:
             memory.write(_range(plan, value), value.id)
     old_of = {a.new.id: a for a in lowered.aliases}
-    for number, step in enumerate(lowered.steps):
+    for number, step in enumerate(lowered.all_steps):
         for operand in step.operands:
             if operand.reads:
                 expect = _expected(operand.value, operand.writes, old_of, content)
@@ -47,6 +48,8 @@ def prove(graph: Graph, lowered: Lowered, plan: Plan) -> None:
         if value.id in plan.places:
             held = memory.holds(_range(plan, value))
             assert held == content(value.id), f"the step ends and {value} holds %{held}"
+    for value in (o.value for s in lowered.once for o in s.operands if o.writes):
+        assert memory.holds(_range(plan, value)) == value.id, f"{value} does not last"
     for state in graph.states:
         if state.before.id in plan.places:
             assert plan.places[state.before.id] == plan.places[state.after.id], state.name

@@ -32,7 +32,10 @@ class Peaks:
         return 1e9 * (launch.flops or 0) / self.flops_per_s
 
     def memory_ns(self, launch: Launch) -> float:
-        return 1e9 * (launch.moved_bytes or 0) / self.bytes_per_s
+        return self.bytes_ns(launch.moved_bytes or 0)
+
+    def bytes_ns(self, moved_bytes: int) -> float:
+        return 1e9 * moved_bytes / self.bytes_per_s
 
     def floor_ns(self, launch: Launch) -> float:
         return max(self.compute_ns(launch), self.memory_ns(launch))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 from handtorch.graph.opset import OPS
@@ -19,7 +18,7 @@ Cause = Literal["copies", "waits", "unfused", "slow kernel", "tiny launches", "i
 _REACHED = 0.6                              # of the roofline: what good kernels get
 _SLOW = 1 / 3                               # below that share of it a kernel is slow
 _MOST_LARGER = 8                            # times the batch that is proposed at most
-_FUSABLE = {name for name, op in OPS.items() if op.pointwise} | {"relu", "relu_", "threshold"}
+_FUSABLE = {name for name, op in OPS.items() if op.pointwise}
 _REGION = "pointwise"                       # several operations in one launch already
 _AHEAD = "call the next step before the loss of this one is read"
 _LEAST_OTHERS = 0.10                        # of the cores
@@ -55,14 +54,8 @@ def waits(steps: Sequence[StepTimes]) -> Change | None:
     """Waits of the host before the step's last launch; each leaves the device without work."""
     spent, count = 0.0, 0
     for step in steps:
-        inner = [w for w in step.waits if step.kernels and w[1] <= step.kernels[-1].start_ns]
-        if not inner:
-            continue
-        count += len(inner)
-        first, last = step.kernels[0].end_ns, step.kernels[-1].start_ns
-        copied = {g.number for t in _inner_copies(step) for g in _beside(step, t)}
-        spent += sum(g.end_ns - g.start_ns for g in step.gaps
-                     if first <= g.start_ns and g.end_ns <= last and g.number not in copied)
+        count += len(_inner_waits(step))
+        spent += sum(g.end_ns - g.start_ns for g in _waited(step))
     if not count:
         return None
     return Change("waits", spent / len(steps),
@@ -71,9 +64,23 @@ def waits(steps: Sequence[StepTimes]) -> Change | None:
                   "device idles", "wait once, at the end of the step")
 
 
+def _inner_waits(step: StepTimes) -> list[tuple[int, int]]:
+    return [w for w in step.waits if step.kernels and w[1] <= step.kernels[-1].start_ns]
+
+
+def _waited(step: StepTimes) -> list[Gap]:
+    """The gaps between launches of a step inside which the host waits, without those of copies."""
+    if not _inner_waits(step):
+        return []
+    first, last = step.kernels[0].end_ns, step.kernels[-1].start_ns
+    copied = {g.number for t in _inner_copies(step) for g in _beside(step, t)}
+    return [g for g in step.gaps
+            if first <= g.start_ns and g.end_ns <= last and g.number not in copied]
+
+
 def enqueue(steps: Sequence[StepTimes]) -> Change | None:
     """The device is faster than the host enqueues, and nobody waits in between."""
-    if any(w[1] <= s.kernels[-1].start_ns for s in steps for w in s.waits if s.kernels):
+    if any(_inner_waits(step) for step in steps):
         return None
     return Change("enqueue", _gap_ns(steps, "enqueue"), "the device idles while the host enqueues",
                   "fewer launches: a larger batch, or more of the step in one launch")
@@ -91,23 +98,28 @@ def waiting_for_input(steps: Sequence[StepTimes]) -> Change:
                   f"prepare it in a thread of its own, or {_AHEAD}")
 
 
-def unfused(steps: Sequence[StepTimes]) -> Change | None:
+def unfused(steps: Sequence[StepTimes], peaks: Peaks) -> Change | None:
     """Point-wise launches one after the other: each writes what the next one reads again.
 
-    Of two launches at least a third of the smaller one's bytes are the value in between (two reads
-    and a write), which fused would neither be written nor read."""
-    spent, count, names = 0.0, 0, dict[str, None]()
+    By the roofline: what the launches of a chain allow at best as they are, and as one launch with
+    all of their arithmetic and without the bytes in between. The chain's own time shrinks by that
+    share; where arithmetic bounds it, that is less than the bytes' share."""
+    spent, count, spared, names = 0.0, 0, 0, dict[str, None]()
     for step in steps:
-        for a, b in _links(step):
-            rate = (a.own_ns + b.own_ns) / _moved(a, b)
-            spent += rate * 2 * min(a.launch.moved_bytes or 0, b.launch.moved_bytes or 0) / 3
-            count += 1
-            names |= {a.launch.op: None, b.launch.op: None}
+        for chain in _chains(step):
+            less = sum(t.launch.spared_bytes or 0 for t in chain[1:])
+            before = sum(t.floor_ns for t in chain)
+            after = max(sum(peaks.compute_ns(t.launch) for t in chain),
+                        sum(peaks.memory_ns(t.launch) for t in chain) - peaks.bytes_ns(less))
+            spent += sum(t.own_ns for t in chain) * (1 - max(after, 0.0) / before)
+            count, spared = count + len(chain) - 1, spared + less
+            names |= {t.launch.op: None for t in chain}
     if not count:
         return None
     return Change("unfused", spent / len(steps),
                   f"{count / len(steps):.0f} values go through memory between point-wise "
-                  f"operations ({', '.join(list(names)[:6])}) that one launch could do",
+                  f"operations ({', '.join(list(names)[:6])}) that one launch could do: "
+                  f"{spared / len(steps) / 1e6:.2f} MB of a step's traffic",
                   "fuse the chain: ht.train_step and ht.inference do; write it without what "
                   "keeps its parts apart")
 
@@ -148,15 +160,17 @@ def memory_layers(ops: Sequence[OpBound], chained: set[str]) -> Iterator[Change]
 
 
 def tiny_launches(steps: Sequence[StepTimes], peaks: Peaks) -> Change | None:
-    """Launches that cost more to launch than to compute, and the host's work around them."""
+    """Launches that cost more to launch than to compute, and the host's work around them; a larger
+    batch does not shorten the gaps that the host's waits leave."""
     own, floor, count = 0.0, 0.0, 0
     for step in steps:
         tiny = [t for t in step.kernels if t.bound == "launch"]
         if 2 * len(tiny) < len(step.kernels):
             continue
+        waited = {g.number for g in _waited(step)}
         own += sum(t.own_ns for t in tiny) + sum(
-            g.end_ns - g.start_ns for g in step.gaps
-            if g.cause in ("launch", "enqueue", "wake", "staging", "dispatch"))
+            g.end_ns - g.start_ns for g in step.gaps if g.number not in waited
+            and g.cause in ("launch", "enqueue", "wake", "staging", "dispatch"))
         floor += sum(t.floor_ns for t in tiny)
         count += len(tiny)
     if not count:
@@ -210,23 +224,31 @@ def _beside(step: StepTimes, timed: Timed) -> Iterator[Gap]:
             at = gap.start_ns
 
 
-def _links(step: StepTimes) -> Iterator[tuple[Timed, Timed]]:
-    """Neighbours of the same phase that are point-wise and of about the same size."""
-    for a, b in pairwise(step.work):
-        first, second = a.launch, b.launch
-        if (first.op in _FUSABLE | {_REGION} and second.op in _FUSABLE | {_REGION}
-                and not first.op == second.op == _REGION and first.phase == second.phase
-                and not {"launch", "copy"} & {a.bound, b.bound}
-                and 0.4 < (first.moved_bytes or 0) / (second.moved_bytes or 1) < 2.5):
-            yield a, b
+def _linked(a: Timed, b: Timed) -> bool:
+    """Whether one launch could do both: neighbours of one phase, point-wise, of which the second
+    reads what the first wrote."""
+    first, second = a.launch, b.launch
+    ops = {first.op, second.op}
+    return (second.number == first.number + 1 and bool(second.spared_bytes)
+            and ops <= _FUSABLE | {_REGION} and ops != {_REGION} and first.phase == second.phase
+            and a.floor_ns > 0 and not {"launch", "copy"} & {a.bound, b.bound})
+
+
+def _chains(step: StepTimes) -> Iterator[list[Timed]]:
+    """Launches of which each is linked to the one before, two and more."""
+    chain: list[Timed] = []
+    for timed in step.work:
+        if chain and not _linked(chain[-1], timed):
+            if len(chain) > 1:
+                yield chain
+            chain = []
+        chain.append(timed)
+    if len(chain) > 1:
+        yield chain
 
 
 def chained_nodes(steps: Sequence[StepTimes]) -> set[str]:
-    return {t.launch.node for s in steps for pair in _links(s) for t in pair}
-
-
-def _moved(a: Timed, b: Timed) -> int:
-    return (a.launch.moved_bytes or 0) + (b.launch.moved_bytes or 0) or 1
+    return {t.launch.node for s in steps for chain in _chains(s) for t in chain}
 
 
 def _gap_ns(steps: Sequence[StepTimes], cause: str) -> float:
@@ -239,4 +261,4 @@ def _launches(steps: Sequence[StepTimes]) -> str:
 
 
 FROM_STEPS: tuple[Callable[[Sequence[StepTimes]], Change | None], ...] = (
-    copies, waits, enqueue, staging, waiting_for_input, unfused)
+    copies, waits, enqueue, staging, waiting_for_input)

@@ -13,6 +13,7 @@ import numpy as np
 from handtorch.profile import gaps
 from handtorch.profile.clocks import Ints, Placed, Stamps, place, resolution_ns
 from handtorch.profile.gaps import Action, Command
+from handtorch.profile.spared import of_program
 from handtorch.program import Program
 from handtorch.record import Clock, Gap, Launch, Sample, Step, Sync
 from handtorch.record.row import Row
@@ -179,6 +180,7 @@ class _Labels:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._known: dict[tuple[int, ...], list[dict[str, Any]]] = {}
+        self._spared = of_program(program)
 
     def of(self, seen: Pass, turn: int) -> list[dict[str, Any]]:
         """In the order in which they were enqueued. A launch has the number of its place in the
@@ -199,7 +201,8 @@ class _Labels:
             yield {"number": turn * len(program.steps) + i, "kernel": step.kernel, "op": node.op,
                    "layer": node.layer, "phase": node.phase,
                    "source_line": str(node.where or ""), "node": str(step.node),
-                   "flops": step.flops, "moved_bytes": step.bytes}
+                   "flops": step.flops, "moved_bytes": step.bytes,
+                   "spared_bytes": self._spared[i], "spared_reason": ""}
         yield from _moves("map", events - unmaps - launches, [*(0 for _ in ins), *outs])
 
 

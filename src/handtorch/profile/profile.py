@@ -14,7 +14,9 @@ from typing import Any, Protocol, Self
 from handtorch.errors import BadInput, DeviceError, tells_the_callers_line
 from handtorch.meters.procfs import used_seconds
 from handtorch.place.sheet import read_sheet
+from handtorch.profile.alone import check
 from handtorch.profile.audit import Audited, audit
+from handtorch.profile.check import Check, rows_of
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
 from handtorch.profile.memory import changes, held, process_peak_bytes
 from handtorch.profile.peaks import peak_rows
@@ -141,6 +143,20 @@ class Profile:
             self._attach(before)
         self._run = None
         return self.overhead
+
+    def check(self, step: Callable[[], object], steps: int = 5) -> Check:
+        """Whether the driver's event times are true: so many steps more in which every launch is
+        waited for, held against the host's clock and against the steps recorded so far. `step`
+        makes one and waits, as for `audit`; these train, too, and are not part of the profile."""
+        queued = [p for c in self._recorder.calls for p in c.passes]
+        if not queued or self._recorder.on:
+            raise BadInput("a check of event times", why="it needs recorded steps to compare with",
+                           fix="after the `with ht.profile(step)` block, with a step in it")
+        assert isinstance(self.session.resident, OpenCLResident)
+        found = check(self.session.resident, self.context, (self.name, self.place), queued, step,
+                      steps)
+        self.add(rows_of(found, STUDY))
+        return found
 
     def peaks(self) -> None:
         """The device's best rates are part of the run afterwards; takes about a second."""

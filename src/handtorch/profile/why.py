@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from handtorch.errors import BadInput
 from handtorch.profile import causes
-from handtorch.profile.bounds import OpBound, Peaks, StepTimes, op_bounds, peaks_of, step_times
+from handtorch.profile.bounds import (
+    HOST,
+    TRANSFER,
+    OpBound,
+    Peaks,
+    StepTimes,
+    op_bounds,
+    peaks_of,
+    step_times,
+)
 from handtorch.profile.causes import Change
 from handtorch.record import Run
 
@@ -68,7 +77,7 @@ def why(run: Run, *, subject: str = "", place: str = "", torch: Run | None = Non
     found = sorted((c for c in found if c.saves_ns >= _LEAST * wall), key=lambda c: -c.saves_ns)
     return Why(subject, place, count, wall,
                sum(t.own_ns for s in steps for t in s.work) / count, idle, peaks, ops,
-               tuple(found), tuple(_unknown(run, peaks, found)), beside)
+               tuple(found), tuple(_unknown(run, place, peaks, found)), beside)
 
 
 def _chosen(run: Run, subject: str, place: str) -> tuple[str, str]:
@@ -95,6 +104,8 @@ def _changes(run: Run, place: str, steps: Sequence[StepTimes], ops: Sequence[OpB
     chained = causes.chained_nodes(steps)
     yield from causes.slow_kernels(ops, chained)
     yield from causes.memory_layers(ops, chained)
+    if peaks is not None and (chains := causes.unfused(steps, peaks)) is not None:
+        yield chains
     if peaks is not None and (tiny := causes.tiny_launches(steps, peaks)) is not None:
         yield tiny
     if (busy := causes.busy_machine(run, steps, _on_host(run, place))) is not None:
@@ -142,13 +153,24 @@ def _by_layer(steps: Sequence[StepTimes]) -> dict[tuple[str, str], float]:
     return found
 
 
-def _unknown(run: Run, peaks: Peaks | None, found: Sequence[Change]) -> Iterator[str]:
+def _unknown(run: Run, place: str, peaks: Peaks | None, found: Sequence[Change]) -> Iterator[str]:
     if peaks is None:
         yield _NO_PEAKS
+    if reason := _not_spared(run, place):
+        yield f"what fusing operations would save: {reason}"
     if causes.cores_of_others(run) is None:
         yield "what other programs used of the machine is not in this run"
     if any(change.cause == "busy machine" for change in found):
         yield "how fast operations and kernels are on a free machine: here they shared its cores"
+
+
+def _not_spared(run: Run, place: str) -> str:
+    """Why it is not known what two launches in a row would not move; empty where it is."""
+    here = {s.id for s in run.steps if s.place == place}
+    asked = [la for la in run.launches if la.step in here and la.lane != HOST
+             and la.phase != TRANSFER]
+    return "" if any(la.spared_bytes is not None for la in asked) else next(
+        (la.spared_reason for la in asked), "")
 
 
 def told(found: Why) -> str:

@@ -96,6 +96,11 @@ MIGRATIONS = (
         " time_ns INTEGER"
         " )",
     )),
+    Migration(5, "what two launches in a row would not move as one", (
+        "ALTER TABLE launch ADD COLUMN spared_bytes INTEGER CHECK (spared_bytes >= 0)",
+        "ALTER TABLE launch ADD COLUMN spared_reason TEXT NOT NULL DEFAULT 'not worked out'"
+        " CHECK ((spared_bytes IS NULL) = (spared_reason <> ''))",
+    )),
 )
 assert [m.to for m in MIGRATIONS] == list(range(2, SCHEMA_VERSION + 1)), "a version lacks its step"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 # In the file's header: tells our SQLite files from everybody else's.
 APPLICATION_ID = int.from_bytes(b"HTrn", "big")
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 PROVENANCE = ("provenance TEXT NOT NULL "
               "CHECK (provenance IN ('measured', 'estimated', 'simulated'))")
@@ -130,6 +130,7 @@ CREATE TABLE step (
 -- `lane` 'host' is the thread that feeds the place; every other lane is work of the place itself.
 -- `node` is the same for the same operation of every step. A 'bounded' launch ran somewhere between
 -- `start_ns` and `end_ns`. `error_ns` comes on top of the error of the clock.
+-- `spared_bytes`: what it and the launch before it would not move, were they one.
 CREATE TABLE launch (
     step INTEGER NOT NULL REFERENCES step (id),
     number INTEGER NOT NULL CHECK (number >= 0),
@@ -152,6 +153,9 @@ CREATE TABLE launch (
     node TEXT NOT NULL DEFAULT '',
     quality TEXT NOT NULL DEFAULT 'stamped' CHECK (quality IN ('stamped', 'bounded')),
     error_ns INTEGER NOT NULL DEFAULT 0 CHECK (error_ns >= 0),
+    spared_bytes INTEGER CHECK (spared_bytes >= 0),
+    spared_reason TEXT NOT NULL DEFAULT 'not worked out'
+        CHECK ((spared_bytes IS NULL) = (spared_reason <> '')),
     CHECK ((queued_ns IS NULL OR submit_ns IS NULL OR start_ns IS NULL OR end_ns IS NULL)
            = (times_reason <> '')),
     CHECK ((flops IS NULL OR moved_bytes IS NULL) = (work_reason <> '')),

@@ -74,14 +74,17 @@ class Step(Row):
 class Launch(Row):
     """One kernel launch or host action; a time the driver garbled is None with `times_reason`.
 
-    Lane `host` feeds the place, any other is its work. A `bounded` one ran inside start and end."""
+    Lane `host` feeds the place, any other is its work. A `bounded` one ran inside start and end.
+    `spared_bytes` is what it and the launch before it would not move if they were one."""
 
     TABLE = "launch"
     KEY = ("step", "number")
-    LEAST = MappingProxyType({"number": 0, "flops": 0, "moved_bytes": 0, "error_ns": 0})
+    LEAST = MappingProxyType({"number": 0, "flops": 0, "moved_bytes": 0, "error_ns": 0,
+                              "spared_bytes": 0})
     REASONS = MappingProxyType({
         "times_reason": ("queued_ns", "submit_ns", "start_ns", "end_ns"),
         "work_reason": ("flops", "moved_bytes"),
+        "spared_reason": ("spared_bytes",),
     })
     REFERS = MappingProxyType({"step": "step", "clock": "clock"})
     step: int
@@ -105,6 +108,8 @@ class Launch(Row):
     node: str = ""
     quality: Quality = "stamped"
     error_ns: int = 0
+    spared_bytes: int | None = None
+    spared_reason: str = "not worked out"
 
     def fault(self) -> str:
         if not self.lane:

@@ -14,7 +14,8 @@ def describe(program: Program, spec: DeviceSpec) -> str:
     """Launches, bytes across the bus, memory, and what is alive at its peak."""
     plan, graph = program.plan, program.graph
     ports = (*graph.inputs, *graph.outputs)
-    lines = [f"{len(program.steps)} launches a step on {spec.name}",
+    once = f", after {len(program.once)} that prepare its weights once" if program.once else ""
+    lines = [f"{len(program.steps)} launches a step on {spec.name}{once}",
              f"{program.bytes_crossing():,} bytes cross a step: "
              + ", ".join(f"{p.name} {p.value.nbytes:,}" for p in ports),
              f"{plan.peak_bytes:,} bytes of arena at the peak, floor {plan.floor_bytes:,}, "
@@ -34,7 +35,7 @@ def _sums(program: Program) -> str:
 def _alive(program: Program) -> list[str]:
     graph = program.graph
     state = {s.before.id: s.name for s in graph.states}
-    value = {o.value.id: o.value for s in program.steps for o in s.operands}
+    value = {o.value.id: o.value for s in program.all_steps for o in s.operands}
     value |= {v.id: v for v in graph.values()}
     maker = {v.id: n for n in graph.nodes for v in n.outputs}
     alive = sorted((value[k] for k in program.plan.alive_at_peak),

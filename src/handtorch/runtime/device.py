@@ -34,6 +34,7 @@ class Counters:
     steps: int = 0
     launches: int = 0
     bytes_in: int = 0
+    bytes_borrowed: int = 0        # of those: read where the caller has them, not copied
     bytes_out: int = 0
     blocking_calls: int = 0        # a wait inside a step: none in the steady state
     waits_for_slot: int = 0        # the host ran ahead of the device by the whole staging ring
@@ -69,6 +70,10 @@ class Resident(Protocol):
     def write_state(self, name: str, array: Array) -> None:
         """`array` has its axes as torch has them."""
 
+    def copy_state(self, name: str, source: Any) -> None:
+        """The state of that name becomes what it is in `source`, another program of the same
+        executor that has one like it, after all steps submitted so far; returns at once."""
+
     def finish(self) -> None:
         """Wait for everything submitted."""
 
@@ -79,6 +84,11 @@ class Resident(Protocol):
 class Executor(Protocol):
     @property
     def spec(self) -> DeviceSpec: ...
+
+    @property
+    def rows_alike(self) -> bool:
+        """Whether a row of a product has the same bits whatever the number of rows; where the
+        weights are constants, as in inference."""
 
     def load(self, program: Program, states: Mapping[str, Array]) -> Resident: ...
 

@@ -88,6 +88,9 @@ class HostResident:
         state = self._states[name]
         np.copyto(self._view(state.before), as_held(state, array))
 
+    def copy_state(self, name: str, source: HostResident) -> None:
+        self.write_state(name, source.read_state(name))
+
     def _needs_open(self) -> None:
         if self._closed:
             raise was_closed()
@@ -109,6 +112,8 @@ class HostResident:
 class RefExecutor:
     """NumPy on the host: the reference every device is compared with."""
 
+    rows_alike = False                  # a BLAS has other kernels for one row than for many
+
     def __init__(self, spec: DeviceSpec = GENERIC) -> None:
         self.spec = spec
 
@@ -118,6 +123,8 @@ class RefExecutor:
 
 class NullExecutor:
     """Counts launches and bytes; outputs are zeros, and there is no state to read."""
+
+    rows_alike = True
 
     def __init__(self, spec: DeviceSpec = GENERIC) -> None:
         self.spec = spec

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from handtorch.dtypes import dtype
 from handtorch.errors import BadInput
-from handtorch.graph.node import Graph, Node, Port
+from handtorch.graph.node import Graph, Node, Port, Shape
 from handtorch.graph.ops.losses import class_sizes
 from handtorch.program import Program
 from handtorch.runtime.device import Array, Executor, Ticket
@@ -44,6 +46,12 @@ class Session:
         """How many have been submitted."""
         return self.resident.counters.steps
 
+    @cached_property
+    def _exact(self) -> tuple[tuple[Shape, np.dtype[Any]], ...]:
+        """What each input is, if nothing of it has to be converted."""
+        return tuple((p.value.shape, np.dtype(dtype(p.value.dtype).numpy))
+                     for p in self.graph.inputs)
+
     def run(self, batch: Sequence[Any], *, timed: bool = False) -> Ticket:
         """Check the batch and submit one step; returns before it is done."""
         if self.recorder is None or not self.recorder.on:
@@ -62,6 +70,11 @@ class Session:
 
     def checked(self, batch: Sequence[Any]) -> list[Array]:
         """The batch as arrays that the step takes."""
+        exact = self._exact
+        if len(batch) == len(exact) and all(
+                type(x) is np.ndarray and (x.shape, x.dtype) == kind and not limits
+                for x, kind, limits in zip(batch, exact, self._limits, strict=True)):
+            return list(batch)                  # the usual case, where microseconds count
         ports = self.graph.inputs
         if len(batch) != len(ports):
             raise BadInput(f"the step takes {len(ports)} inputs", why=f"{len(batch)} were given",

@@ -6,7 +6,7 @@ JSON in its notes. `docs/format.md` has it byte for byte."""
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from handtorch.graph.node import Graph, State
 from handtorch.graph.ties import KINDS, Home, Outputs
 from handtorch.store import limits
 from handtorch.store.graph_json import graph_from_json, graph_to_json
+from handtorch.store.programs import Built, from_json, to_json
 from handtorch.store.stamp import made_by
 from handtorch.store.suspect import (
     Suspect,
@@ -34,9 +35,11 @@ from handtorch.store.suspect import (
 from handtorch.store.tensors import read_tensors, write_tensors
 
 Array = NDArray[Any]
-FORMAT, VERSION = "handtorch", 2            # 1 is without micro-batches, 2 with them
+# 1 is a plain step or model, 2 has micro-batches, 3 has compiled programs and may have both.
+FORMAT, VERSION = "handtorch", 3
 _NOTES = ("format", "format_version", "made_by", "description")
 _MOST_STEPS = 1 << 53
+_PROGRAM = "handtorch.compiled."            # begins the names of tensors that hold binaries
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,7 @@ class HtFile:
     steps: int = 0                        # trained so far
     made_by: str = ""                     # known of a file that was read
     micro: Micro | None = None
+    programs: tuple[Built, ...] = ()      # code: see `store/programs.py` before one is run
 
     def all_states(self) -> list[State]:
         """Every state once. Those of one name in two graphs must be alike, else Suspect."""
@@ -85,12 +89,16 @@ def write_ht(path: Path, held: HtFile) -> None:
                                       "names": list(part.outputs.names)}}
     if held.micro is not None:
         told["micro"] = {"parts": held.micro.parts, "graph": graph_to_json(held.micro.graph)}
-    version = 1 if held.micro is None else VERSION
+    programs = {f"{_PROGRAM}{i}": built for i, built in enumerate(held.programs)}
+    if programs:
+        told["programs"] = [to_json(built, name) for name, built in programs.items()]
+    version = 3 if programs else 1 if held.micro is None else 2
     notes = {"format": FORMAT, "format_version": str(version), "made_by": made_by(),
              "description": json.dumps(told, separators=(",", ":"), allow_nan=False)}
     try:
         arrays = {s.name: np.asarray(held.states[s.name], dtype(s.before.dtype).numpy)
                   for s in held.all_states()}
+        arrays |= {n: np.frombuffer(built.binary, "u1") for n, built in programs.items()}
         _held(arrays, notes)
     except Suspect as e:                  # found out now, while there is still a step to save
         raise StorageError(f"{path} was not written", why=f"nobody could read it: {e}",
@@ -99,7 +107,7 @@ def write_ht(path: Path, held: HtFile) -> None:
 
 
 def read_ht(path: Path) -> HtFile:
-    """All of a file, checked; nothing in it can be run as it is, and nothing of it was."""
+    """All of a file, checked; nothing of it was run, and nothing but `programs` could be."""
     arrays, notes = read_tensors(path, sealed=True)
     _check_version(path, notes)
     try:
@@ -125,8 +133,10 @@ def _check_version(path: Path, notes: Mapping[str, str]) -> None:
 
 def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
     record(dict(notes), "the head", _NOTES)
-    needed = ("homes", "steps", *(["micro"] if int(notes["format_version"]) > 1 else []))
-    told = record(parsed(notes["description"]), "the description", needed, ("train", "infer"))
+    more = {1: (), 2: ("micro",)}.get(int(notes["format_version"]), ("programs",))
+    allowed = ("train", "infer", *(["micro"] if "programs" in more else []))
+    told = record(parsed(notes["description"]), "the description", ("homes", "steps", *more),
+                  allowed)
     train, infer = (_part(told[name], name) if name in told else None
                     for name in ("train", "infer"))
     if train is None and infer is None:
@@ -135,16 +145,29 @@ def _held(arrays: Mapping[str, Array], notes: Mapping[str, str]) -> HtFile:
     states = HtFile(train, infer, {}, micro=micro).all_states()
     for state in states:
         _check_array(state, arrays.get(state.name))
-    if more := arrays.keys() - {s.name for s in states}:
-        raise Suspect(f"it holds {shown(min(more))}, which no graph knows")
+    programs = rows(told.get("programs", []), "programs", limits.MOST_PROGRAMS,
+                    lambda one: _built(one, arrays, {s.name for s in states}))
+    tensors = [one["tensor"] for one in told.get("programs", [])]
+    if unknown := arrays.keys() - {s.name for s in states} - set(tensors):
+        raise Suspect(f"it holds {shown(min(unknown))}, which no graph knows")
+    if len(set(tensors)) < len(tensors):
+        raise Suspect("two of its programs are one tensor")
     homes = rows(told["homes"], "homes", limits.MOST_VALUES, _home)
     known = {s.name for s in states if s.role == "optimizer"}
     for home in homes:
         if home.state not in known:
             raise Suspect(f"a home is that of {shown(home.state)}, which is no optimizer's state")
-    return HtFile(train, infer, dict(arrays), homes,
+    return HtFile(train, infer, {s.name: arrays[s.name] for s in states}, homes,
                   whole(told["steps"], "the number of steps", 0, _MOST_STEPS),
-                  notes["made_by"], micro)
+                  notes["made_by"], micro, programs)
+
+
+def _built(told: Any, arrays: Mapping[str, Array], states: Collection[str]) -> Built:
+    made_for, mac, tensor = from_json(told)
+    array = arrays.get(tensor)
+    if array is None or array.dtype.name != "uint8" or array.ndim != 1 or tensor in states:
+        raise Suspect(f"its program {shown(tensor)} is no tensor of bytes")
+    return Built(made_for, array.tobytes(), mac)
 
 
 def _micro(told: Any, train: Part | None) -> Micro:

@@ -11,6 +11,7 @@ MOST_PORTS = 1 << 10                  # inputs, or outputs, of one graph
 MOST_INPUTS = 1 << 10                 # of one node; only `cat` takes more than nine
 MOST_AXES = 12
 MOST_ELEMENTS = (1 << 31) - 1         # of one tensor: kernels count in 32 bits
+MOST_PROGRAMS = 1 << 10               # compiled, for all devices together
 MOST_NUMBERS = 64                     # in one attribute of a node
 LONGEST_WORD = 64                     # of an op, an attribute, a phase, a role
 LONGEST_NAME = 1 << 10                # of a state, a layer, an input

@@ -11,4 +11,5 @@ STUDIES = {
     "digits": "handtorch.studies.digits",
     "sgemm": "handtorch.studies.sgemm",
     "backprop": "handtorch.studies.backprop",
+    "rnn": "handtorch.studies.rnn",
 }

@@ -10,78 +10,22 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import lru_cache
 from math import ceil
 from typing import Any
 
-import numpy as np
-
 from handtorch.errors import HandTorchError, OutOfMemory
-from handtorch.graph.device_spec import DeviceSpec
-from handtorch.graph.node import Value
-from handtorch.kernels.case import Array, Case
-from handtorch.kernels.gemm import Sgd, matmul_steps
-from handtorch.kernels.gemm_cases import reference
-from handtorch.kernels.gemm_tiles import Product, Variant, as_product, as_variant
+from handtorch.kernels.case import Case
+from handtorch.kernels.results import as_problem
+from handtorch.kernels.variant import as_variant
+from handtorch.runtime.lifetime import end_with_parent
 from handtorch.runtime.opencl.bare import BareSteps
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import choose
+from handtorch.tune.case import case_of, check_room
 
 SAMPLES = 5
 BLOCK_NS, WARM_UP_NS = 8_000_000, 16_000_000
-_A, _B, _C, _BIAS, _MASK, _RATE, _PANELS = range(7)      # the mask is the moment of an update
-_LR, _MOMENTUM, _DECAY = 0.125, 0.5, 0.25                # exact in float32
 Reply = dict[str, Any]
-
-
-@lru_cache(maxsize=2)
-def data(product: Product) -> tuple[dict[int, Array], dict[str, dict[int, Array]]]:
-    """Random operands by value id, and for each kind of work the right answers."""
-    m, n, k = product.sizes()
-    rng = np.random.default_rng(m + n + k)
-    a, b, bias, mask, weight = (rng.standard_normal(s, np.float32)
-                                for s in ((m, k), (k, n), (n,), (m, n), (m, n)))
-    given = {_A: np.ascontiguousarray(a.T) if product.ta else a,
-             _B: np.ascontiguousarray(b.T) if product.tb else b, _BIAS: bias, _MASK: mask,
-             _C: weight, _RATE: np.array([_LR], "f4")}
-    plain = reference(a, b)
-    moved = _MOMENTUM * mask.astype("f8") + plain + _DECAY * weight.astype("f8")
-    return given, {
-        "product": {_C: plain},
-        "epilogue": {_C: np.maximum(plain + bias, 0.0) * (mask > 0)},
-        "update": {_C: weight - _LR * moved, _MASK: moved}}
-
-
-def check_room(product: Product, spec: DeviceSpec) -> None:
-    """Refuse before NumPy and the driver take the machine's memory."""
-    m, n, k = product.sizes()
-    need, limit = 4 * (m * k + k * n + m * n), spec.global_bytes // 2
-    if need > limit or 4 * max(m * k, k * n, m * n) > spec.largest_allocation_bytes:
-        raise OutOfMemory(f"the product takes {need} B, twice that with its answer",
-                          why=f"{spec.name} has {spec.global_bytes} B, "
-                              f"{spec.largest_allocation_bytes} B in one allocation")
-
-
-def case_of(product: Product, variant: Variant, spec: DeviceSpec, work: str) -> Case:
-    """The product by this very variant, lowered as any program's would be that it is chosen for:
-    alone, with bias, ReLU and mask, or as the gradient of a weight that it updates."""
-    given, want = data(product)
-    values = {i: Value(i, x.shape) for i, x in given.items()}
-    chosen = replace(spec, tuned=((str(product), str(variant)),), avoid=())
-    rule = Sgd(values[_RATE], values[_MASK], _MOMENTUM, _DECAY, maximize=False, nesterov=False)
-    extras: dict[str, dict[str, Any]] = {
-        "product": {},
-        "epilogue": {"bias": values[_BIAS], "relu": True, "mask": values[_MASK]},
-        "update": {"update": rule}}
-    steps = matmul_steps(values[_A], values[_B], values[_C], ta=product.ta, tb=product.tb,
-                         spec=chosen, new_value=lambda shape: Value(_PANELS, shape),
-                         **extras[work])
-    used = {o.value.id for s in steps for o in s.operands if o.reads}
-    # K rounding errors of random sign, each relative to a product of normal numbers.
-    return Case(f"{product} {variant} {work}", steps,
-                {i: x for i, x in given.items() if i in used}, want[work],
-                1e-6 * max(4, product.k) ** 0.5)
 
 
 def attempt(on: OpenCLContext, case: Case, stop_ns: int | None, timed: bool) -> Reply:
@@ -126,10 +70,10 @@ def serve(on: OpenCLContext, say: Callable[[Reply], None]) -> None:
     say({"state": "ready"})
     for line in sys.stdin:
         asked = json.loads(line)
-        product, variant = as_product(asked["product"]), as_variant(asked["variant"])
+        problem, variant = as_problem(asked["problem"]), as_variant(asked["variant"])
         try:
-            check_room(product, on.spec)
-            case = case_of(product, variant, on.spec, asked["work"])
+            check_room(problem, on.spec)
+            case = case_of(problem, variant, on.spec, asked["work"])
             say(attempt(on, case, asked["stop_ns"], asked["timed"]))
         except OutOfMemory as e:
             say({"state": "no room", "why": e.message().splitlines()[0]})
@@ -141,6 +85,7 @@ def serve(on: OpenCLContext, say: Callable[[Reply], None]) -> None:
 
 
 def main(label: str) -> None:
+    end_with_parent()
     private = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
 

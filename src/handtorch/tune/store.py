@@ -2,13 +2,14 @@
 
     format, version   what it is
     device, kernels   whose it is: platform, name, driver; a hash of the kernels' text
-    best              product -> the fastest variant that gave the right numbers
-    avoid             variants that failed here: never chosen on this driver, for any product
+    best              problem -> the fastest variant that gave the right numbers
+    avoid             variants that failed here, as they were built: never chosen on this driver,
+                      for any problem
     trials            every try, so that an interrupted search goes on where it stopped
     running           what is being tried now, and for the how manieth time: a search that ended
                       with its machine leaves it behind, and the third one will not try it again
 
-All but the last two are what other rooms read (`kernels.gemm_tiles.checked_results`)."""
+All but the last two are what other rooms read (`kernels.results.checked_results`)."""
 
 from __future__ import annotations
 
@@ -19,22 +20,20 @@ from typing import Any
 
 from handtorch.errors import BadInput, StorageError
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.kernels.gemm_tiles import (
+from handtorch.kernels.results import (
     FORMAT,
     VERSION,
-    Product,
-    Variant,
-    as_product,
-    as_variant,
+    as_problem,
     checked_results,
     damaged,
     kernels_key,
     whose,
 )
+from handtorch.kernels.variant import Problem, Variant, as_variant
 from handtorch.store.atomic import write_atomically
 
 # What became of a try. After one of FAILED the variant is not used on this driver any more; where
-# there was "no room", or it was "too slow", the product was too large for it.
+# there was "no room", or it was "too slow", the problem was too large for it.
 FAILED = ("wrong", "crashed", "hung", "refused")
 STATES = ("right", *FAILED, "no room", "too slow")
 
@@ -66,12 +65,12 @@ class Results:
 
     def __init__(self, path: Path, spec: DeviceSpec) -> None:
         self.path, self._spec = path, spec
-        self.trials: dict[tuple[Product, Variant], Trial] = {}
+        self.trials: dict[tuple[Problem, Variant], Trial] = {}
         # A full search has thousands of lines, of which few are new at a time.
-        self._written: dict[tuple[Product, Variant], tuple[Trial | None, str]] = {}
-        self.best: dict[Product, Variant] = {}
-        self._avoid: set[Variant] = set()
-        self._running: tuple[Product, Variant, int] | None = None
+        self._written: dict[tuple[Problem, Variant], tuple[Trial | None, str]] = {}
+        self.best: dict[Problem, Variant] = {}
+        self._avoid: set[str] = set()
+        self._running: tuple[Problem, Variant, int] | None = None
 
     @classmethod
     def open(cls, path: Path, spec: DeviceSpec) -> Results:
@@ -91,17 +90,17 @@ class Results:
         """The device, with what is known by now."""
         return replace(self._spec, tuned=tuple(sorted((str(p), str(v))
                                                       for p, v in self.best.items())),
-                       avoid=tuple(sorted(map(str, self._avoid))))
+                       avoid=tuple(sorted(self._avoid)))
 
-    def begin(self, product: Product, variant: Variant) -> bool:
+    def begin(self, problem: Problem, variant: Variant) -> bool:
         """Note what comes next; False if it has ended the whole search twice, and is not tried."""
         times = 1
-        if self._running and self._running[:2] == (product, variant):
+        if self._running and self._running[:2] == (problem, variant):
             times += self._running[2]
         if times > 2:
-            self.add(product, variant, Trial("crashed", "the search ended twice while it ran"))
+            self.add(problem, variant, Trial("crashed", "the search ended twice while it ran"))
             return False
-        self._running = product, variant, times
+        self._running = problem, variant, times
         self.save()
         return True
 
@@ -110,29 +109,29 @@ class Results:
         self._running = None
         self.save()
 
-    def add(self, product: Product, variant: Variant, trial: Trial) -> None:
+    def add(self, problem: Problem, variant: Variant, trial: Trial) -> None:
         """Keep a try, in memory so far. A variant that failed is from now on the best of none."""
         self._running = None
-        before = self.trials.get((product, variant))
-        self.trials[product, variant] = before.and_then(trial) if before else trial
+        before = self.trials.get((problem, variant))
+        self.trials[problem, variant] = before.and_then(trial) if before else trial
         if trial.state in FAILED:
-            self.bar(variant)
+            self.bar(variant.built)
 
-    def bar(self, *variants: Variant) -> None:
-        """Never choose these on this driver."""
-        self._avoid.update(variants)
-        self.best = {p: v for p, v in self.best.items() if v not in self._avoid}
+    def bar(self, *built: str) -> None:
+        """Never choose what is built like this on this driver."""
+        self._avoid.update(built)
+        self.best = {p: v for p, v in self.best.items() if v.built not in self._avoid}
 
-    def choose(self, product: Product, variant: Variant) -> None:
-        assert variant not in self._avoid, f"{variant} has failed"
-        self.best[product] = variant
+    def choose(self, problem: Problem, variant: Variant) -> None:
+        assert variant.built not in self._avoid, f"{variant} has failed"
+        self.best[problem] = variant
 
-    def right(self, product: Product) -> dict[Variant, Trial]:
-        """The variants of a product that gave the right numbers and failed nowhere."""
+    def right(self, problem: Problem) -> dict[Variant, Trial]:
+        """The variants of a problem that gave the right numbers and failed nowhere."""
         return {v: t for (p, v), t in self.trials.items()
-                if p == product and t.state == "right" and v not in self._avoid}
+                if p == problem and t.state == "right" and v.built not in self._avoid}
 
-    def failures(self) -> list[tuple[Product, Variant, Trial]]:
+    def failures(self) -> list[tuple[Problem, Variant, Trial]]:
         return [(p, v, t) for (p, v), t in self.trials.items() if t.state in FAILED]
 
     def to_bytes(self) -> bytes:
@@ -153,7 +152,7 @@ class Results:
     def _trial_lines(self) -> list[str]:
         for (p, v), t in self.trials.items():
             if self._written.get((p, v), (None, ""))[0] is not t:
-                told = {"product": str(p), "variant": str(v), "state": t.state, "why": t.why,
+                told = {"problem": str(p), "variant": str(v), "state": t.state, "why": t.why,
                         "times_ns": t.times_ns, "rounds": t.rounds}
                 self._written[p, v] = t, json.dumps(told)
         return [self._written[key][1] for key in self.trials]
@@ -171,11 +170,11 @@ class Results:
             self._running = _running(told["running"])
         except (KeyError, TypeError, ValueError, BadInput) as e:
             raise damaged(what, "its trials are not as this program writes them") from e
-        self.best = {as_product(p): as_variant(v) for p, v in told["best"].items()}
-        self.bar(*map(as_variant, told["avoid"]))
+        self.best = {as_problem(p): as_variant(v) for p, v in told["best"].items()}
+        self.bar(*told["avoid"])
 
 
-def offered(path: Path, spec: DeviceSpec) -> tuple[dict[Product, Variant], tuple[Variant, ...]]:
+def offered(path: Path, spec: DeviceSpec) -> tuple[dict[Problem, Variant], tuple[str, ...]]:
     """The choices and the failures of somebody else's file, if it is whole and of this device;
     nothing of it has been tried here yet."""
     try:
@@ -183,8 +182,8 @@ def offered(path: Path, spec: DeviceSpec) -> tuple[dict[Product, Variant], tuple
     except OSError as e:
         raise StorageError(f"{path} cannot be read", why=str(e.strerror)) from e
     told = checked_results(str(path), data, spec)
-    return ({as_product(p): as_variant(v) for p, v in told["best"].items()},
-            tuple(map(as_variant, told["avoid"])))
+    return ({as_problem(p): as_variant(v) for p, v in told["best"].items()},
+            tuple(told["avoid"]))
 
 
 def _lines(brackets: str, lines: list[str]) -> str:
@@ -193,23 +192,23 @@ def _lines(brackets: str, lines: list[str]) -> str:
     return f"{brackets[0]}\n  {inside}\n{brackets[1]}" if lines else brackets
 
 
-def _trial(entry: Any) -> tuple[tuple[Product, Variant], Trial]:
+def _trial(entry: Any) -> tuple[tuple[Problem, Variant], Trial]:
     match entry:
-        case {"product": str(product), "variant": str(variant), "state": str(state),
+        case {"problem": str(problem), "variant": str(variant), "state": str(state),
               "why": str(why), "times_ns": [*times], "rounds": int(rounds)} if (
                 state in STATES and all(type(t) is int and t > 0 for t in times)
                 and bool(times) == (state == "right") and rounds > 0):
-            key = as_product(product), as_variant(variant)
+            key = as_problem(problem), as_variant(variant)
             return key, Trial(state, why, tuple(times), rounds)
     raise ValueError(entry)
 
 
-def _running(entry: Any) -> tuple[Product, Variant, int] | None:
+def _running(entry: Any) -> tuple[Problem, Variant, int] | None:
     match entry:
         case None:
             return None
-        case [str(product), str(variant), int(times)]:
-            return as_product(product), as_variant(variant), times
+        case [str(problem), str(variant), int(times)]:
+            return as_problem(problem), as_variant(variant), times
     raise ValueError(entry)
 
 

@@ -10,19 +10,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 from handtorch import knobs
 from handtorch.errors import DeviceError
-from handtorch.kernels.gemm_specs import DOT_COLUMNS, tile_width
-from handtorch.kernels.gemm_tiles import Product, Variant
+from handtorch.kernels.variant import Problem, Variant
+from handtorch.tune.families import family_of
+from handtorch.tune.family import PLAIN
 from handtorch.tune.store import STATES, Trial
 
 TRY_S = 30.0                      # compiling, checking and timing one variant
 START_S = 60.0                    # until a child has opened the device
-# The product alone; with bias, ReLU and mask; as a gradient that updates its weight.
-Work = Literal["product", "epilogue", "update"]
 CHILD = (sys.executable, "-m", "handtorch.tune.child")
 
 
@@ -44,32 +42,32 @@ class Worker:
         self._unread = b""
         self._served = 0
 
-    def attempt(self, product: Product, variant: Variant, *, stop_ns: int | None = None,
-                work: Work = "product", timed: bool = True, until_s: float | None = None
-                ) -> Trial:
+    def attempt(self, problem: Problem, variant: Variant, *, stop_ns: int | None = None,
+                work: str = PLAIN, timed: bool = True, until_s: float | None = None) -> Trial:
         """What became of the variant: right numbers and times, or how it failed.
 
         A child that dies is blamed on the variant only if it died in a child of its own: before
         that, an earlier one may have left damage. One that gives no answer in time hangs only if
-        it does so on the smallest product too. Ends with OutOfTime at `until_s`, a moment of the
+        it does so on the smallest problem too. Ends with OutOfTime at `until_s`, a moment of the
         monotonic clock."""
-        asked = {"product": str(product), "variant": str(variant), "stop_ns": stop_ns,
+        asked = {"problem": str(problem), "variant": str(variant), "stop_ns": stop_ns,
                  "work": work, "timed": timed}
         fresh = self._served == 0
         trial = self._ask(asked, until_s)
         if trial.state in ("crashed", "hung") and not fresh:
             trial = self._ask(asked, until_s)
-        tiny = smallest(product, variant)
-        if trial.state == "hung" and tiny != product:
-            probe = self._ask({**asked, "product": str(tiny), "timed": False}, until_s)
+        tiny = family_of(problem).smallest(problem, variant)
+        if trial.state == "hung" and tiny != problem:
+            probe = self._ask({**asked, "problem": str(tiny), "timed": False}, until_s)
             trial = Trial("too slow", trial.why) if probe.state == "right" else trial
         return trial
 
-    def check(self, product: Product, variant: Variant, until_s: float | None = None) -> Trial:
+    def check(self, problem: Problem, variant: Variant, until_s: float | None = None) -> Trial:
         """Whether it is right in all its other work too, which is other code for a compiler."""
-        trial = self.attempt(product, variant, work="epilogue", timed=False, until_s=until_s)
-        if trial.state == "right" and variant.form != "dot":        # which updates nothing
-            trial = self.attempt(product, variant, work="update", timed=False, until_s=until_s)
+        trial = Trial("right")
+        for work in family_of(problem).works(variant)[1:]:
+            if trial.state == "right":
+                trial = self.attempt(problem, variant, work=work, timed=False, until_s=until_s)
         return trial
 
     def _ask(self, asked: dict[str, Any], until_s: float | None) -> Trial:
@@ -171,14 +169,6 @@ class Worker:
                     continue
         self._child = None
         self._served = 0
-
-
-def smallest(product: Product, variant: Variant) -> Product:
-    """One item's work, no larger than the product itself."""
-    macros = dict(variant.defines)
-    wide = DOT_COLUMNS if variant.form == "dot" else tile_width(macros)
-    return replace(product, m=min(product.m, macros["R"]), n=min(product.n, wide),
-                   k=min(product.k, 8))
 
 
 def _earlier(seconds: float, until_s: float | None) -> float:

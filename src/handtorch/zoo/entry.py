@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from handtorch.errors import BadInput
+from handtorch.zoo.data.dataset import Part
+from handtorch.zoo.data.feed import Feed, open_feed
 
 Batch = tuple[Tensor, ...]
 Step = Callable[..., Any]
@@ -61,6 +63,13 @@ class Entry:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             return self.data(size, self._form(form), small)
+
+    def feed(self, size: int, form: str = "", small: bool = False, *, path: str = "", seed: int = 0,
+             part: Part = "train") -> Feed:
+        """Batches of real data in the shapes of `batch`: from `path`, found (docs/data.md), or
+        generated, as `feed.source` says."""
+        return open_feed(self.name, size, form=self._form(form), small=small, path=path, seed=seed,
+                         part=part)
 
     def inputs(self, batch: Batch) -> Batch:
         """What `model(...)` takes of a batch."""

@@ -64,6 +64,13 @@ class BareSteps:
         queue.finish()
         return [self._on.times(e) for e in events]
 
+    def enqueue_timed(self) -> Any:
+        """All steps once on the profiling queue; the event of the last."""
+        for kernel, global_size, local_size in self._calls:
+            event = self._cl.enqueue_nd_range_kernel(self._on.timed_queue, kernel, global_size,
+                                                     local_size)
+        return event
+
     def read(self, value: Value) -> Array:
         out = np.empty(value.shape, dtype(value.dtype).numpy)
         if out.nbytes:

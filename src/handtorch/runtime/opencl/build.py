@@ -21,18 +21,23 @@ _ERRORS = (re.compile(rf"^{_PLACE}: (?:fatal )?error: (?P<text>.*)", re.MULTILIN
            re.compile(rf"^error: {_PLACE}(?: <[^>\n]*>)?: (?P<text>.*)", re.MULTILINE))
 
 
-def build(cl: Any, context: Any, found: FoundDevice, source: str) -> Any:
-    """The compiled program of `source` for this device.
+def build(cl: Any, context: Any, found: FoundDevice, source: str, given: bytes | None = None
+          ) -> tuple[Any, str]:
+    """The compiled program of `source` for this device, and where it came from: `file` is the
+    binary `given`, which the caller trusts, `cache` ours, `source` the compiler.
 
     Where the driver hands out binaries cheaply they are kept in our cache; PoCL keeps its own
     cache (in our folder), and asking it for a binary would compile everything a second time."""
     keep = facts_of(found.spec.platform).binaries_cheap
     cache = ProgramCache(found.spec, OPTIONS) if keep else None
-    if cache is not None and (binary := cache.read(source)) is not None:
+    known = {"file": given, "cache": cache.read(source) if cache is not None else None}
+    for origin, binary in known.items():
+        if binary is None:
+            continue
         try:
             program = cl._cl._Program(context, [found.handle], [binary])
             program._build(OPTIONS.encode(), [found.handle])
-            return program
+            return program, origin
         except cl.Error:
             pass                            # the driver knows best: compile, and write it anew
     program = cl._cl._Program(context, source)
@@ -44,7 +49,7 @@ def build(cl: Any, context: Any, found: FoundDevice, source: str) -> Any:
     if cache is not None:
         (binary,) = program.get_info(cl.program_info.BINARIES)
         cache.write(source, binary)
-    return program
+    return program, "source"
 
 
 def compile_error(device: str, source: str, log: str) -> KernelError:

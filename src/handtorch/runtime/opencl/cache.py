@@ -14,6 +14,7 @@ from pathlib import Path
 from handtorch import knobs
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.store.atomic import write_atomically
+from handtorch.store.programs import made_for, sha256
 
 _MAGIC = b"handtorch program 1\n"
 
@@ -24,9 +25,7 @@ class CacheWarning(UserWarning):
 
 class ProgramCache:
     def __init__(self, spec: DeviceSpec, options: str) -> None:
-        self._about = {"platform": spec.platform, "platform_version": spec.platform_version,
-                       "device": spec.name, "device_version": spec.device_version,
-                       "driver": spec.driver, "options": options}
+        self._about = made_for(spec, options)
         self.folder = knobs.cache_folder() / "programs"
 
     def path(self, source: str) -> Path:
@@ -34,7 +33,7 @@ class ProgramCache:
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()}.bin"
 
     def _header(self, source: str, binary: bytes) -> bytes:
-        about = {**self._about, "source_sha256": hashlib.sha256(source.encode()).hexdigest(),
+        about = {**self._about, "source_sha256": sha256(source),
                  "binary_sha256": hashlib.sha256(binary).hexdigest(), "bytes": len(binary)}
         return json.dumps(about, sort_keys=True).encode()
 

@@ -53,7 +53,7 @@ def launch_times_ns(on: OpenCLContext, program: Program) -> dict[Shape, float]:
 
 def _taken(on: OpenCLContext, program: Program, kinds: Mapping[Shape, Step]
            ) -> Iterator[tuple[Shape, float]]:
-    compiled = compile_steps(on, program.steps, program.plan)
+    compiled = compile_steps(on, program.steps, program.plan, program.built)
     flush = BareSteps(on, (copy_step(on.spec, min(_FLUSH_FLOATS,
                                                   on.spec.largest_allocation_bytes // 4)),), {})
     until_s = time.monotonic() + MOST_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,6 +36,7 @@ class OpenCLContext:
     def __init__(self, found: FoundDevice) -> None:
         self.cl: Any = load()
         self.found = found
+        self.builds = Counter[str]()            # programs by where they came from
         with self.asking("opening the device"):
             self.context = self.cl.Context([found.handle])
             self.queue = self.cl.CommandQueue(self.context)
@@ -45,8 +47,17 @@ class OpenCLContext:
     def spec(self) -> DeviceSpec:
         return self.found.spec
 
-    def build(self, source: str) -> Any:
-        return build(self.cl, self.context, self.found, source)
+    def build(self, source: str, given: bytes | None = None) -> Any:
+        """`source` compiled, or its binary `given`, which is run as it is: the caller trusts it."""
+        program, origin = build(self.cl, self.context, self.found, source, given)
+        self.builds[origin] += 1
+        return program
+
+    def binary(self, source: str) -> bytes:
+        """What the driver makes of `source`; some drivers compile all of it anew for this."""
+        with self.asking("a program's binary"):
+            (binary,) = self.build(source).get_info(self.cl.program_info.BINARIES)
+        return bytes(binary)
 
     @contextmanager
     def asking(self, what: str, nbytes: int = 0) -> Iterator[None]:

@@ -11,6 +11,8 @@ from handtorch.runtime.opencl.resident import OpenCLResident
 
 
 class OpenCLExecutor(OpenCLContext):
+    rows_alike = True       # a product with packed weights adds up in order, in tiles of any height
+
     def load(self, program: Program, states: Mapping[str, Array]) -> OpenCLResident:
         """`program` on this device, compiled, with `states` in place, ready to run."""
         return OpenCLResident(self, program, states)

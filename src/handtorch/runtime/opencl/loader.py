@@ -23,6 +23,7 @@ from types import ModuleType
 
 from handtorch import knobs
 from handtorch.errors import NoDevice, StorageError
+from handtorch.runtime.opencl.invokers import share_invokers
 from handtorch.runtime.opencl.pocl_cache import mend
 
 EMBEDDED = (("intel-opencl-rt", "libintelocl.so"),)     # pip package, its runtime library
@@ -77,6 +78,7 @@ def loaded() -> Loaded:
     except ImportError as broken:       # built against an OpenCL loader that is not there
         raise NoDevice("no OpenCL", why=f"pyopencl does not load: {broken}",
                        fix="`pip install --force-reinstall pyopencl`") from broken
+    share_invokers()
     embedded = tuple(p for p in embedded_libraries() if _named_by(icd_files, p))
     return Loaded(module, chosen, icd_files, embedded, (*notes, *home.notes))
 

@@ -11,7 +11,7 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,19 @@ from handtorch.runtime.opencl.build import OPTIONS
 from handtorch.runtime.opencl.cache import ProgramCache
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.store.atomic import write_atomically
+from handtorch.store.programs import sha256
 
 WORTH_IT = 12                 # kernels; starting a child costs as much as compiling a few
 
 
-def compile_steps(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> dict[str, Any]:
-    """For each kernel instance of `steps` the compiled program that holds it."""
-    cores = len(os.sched_getaffinity(0))
-    parts = split(steps, cores if len({step_instance(s) for s in steps}) >= WORTH_IT else 1)
+def compile_steps(on: OpenCLContext, steps: Sequence[Step], plan: Plan,
+                  built: Mapping[str, bytes] | None = None) -> dict[str, Any]:
+    """For each kernel instance of `steps` the compiled program that holds it. Of `built`, trusted
+    binaries by the SHA-256 of their source, those are taken that are there for all."""
+    if built and (found := _split_as(steps, built)):
+        return {step_instance(s): program for part, binary in found
+                for program in [on.build(render(part), binary)] for s in part}
+    parts = _parts(steps)
     if len(parts) > 1:
         _in_children(on, [p for p in parts if not _is_compiled(on, p)], plan)
     programs: dict[str, Any] = {}
@@ -41,20 +46,65 @@ def compile_steps(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> dict[
     return programs
 
 
+def _parts(steps: Sequence[Step]) -> list[tuple[Step, ...]]:
+    cores = len(os.sched_getaffinity(0))
+    return split(steps, cores if len({step_instance(s) for s in steps}) >= WORTH_IT else 1)
+
+
+def _split_as(steps: Sequence[Step], built: Mapping[str, bytes]
+              ) -> list[tuple[tuple[Step, ...], bytes]]:
+    """The steps in parts that are all in `built`, however many cores its maker had; else none."""
+    for count in range(1, len(built) + 1):
+        found = []
+        for part in split(steps, count):
+            if (binary := built.get(sha256(render(part)))) is None:
+                break
+            found.append((part, binary))
+        else:
+            return found
+    return []
+
+
+def binaries_of(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> dict[str, bytes]:
+    """The driver's binary of every part of `steps`, by the SHA-256 of its source.
+
+    Where asking for one compiles everything again (PoCL), a child per core does it."""
+    parts = _parts(steps)
+    if on.found.facts.binaries_cheap:
+        compile_steps(on, steps, plan)
+        return {sha256(source): on.binary(source) for source in map(render, parts)}
+    found = {}
+    for child, part in _children(on, parts, plan, binaries=True):
+        assert child.stdout is not None
+        with child.stdout as pipe:
+            binary = pipe.read()
+        if child.wait() != 0:               # what is wrong comes out here, where it can be told
+            binary = on.binary(render(part))
+        found[sha256(render(part))] = binary
+    return found
+
+
 def _in_children(on: OpenCLContext, parts: Sequence[Sequence[Step]], plan: Plan) -> None:
     """Waits for all children. One that fails leaves its part to us, who will say what is wrong."""
+    for child, part in _children(on, parts, plan, binaries=False):
+        if child.wait() == 0 and on.found.facts.own_kernel_cache:
+            _remember(on, part)
+
+
+def _children(on: OpenCLContext, parts: Sequence[Sequence[Step]], plan: Plan, *, binaries: bool
+              ) -> list[tuple[subprocess.Popen[bytes], Sequence[Step]]]:
+    """One for each part, at work; with `binaries` each gives its own on its standard output."""
     command = [sys.executable, "-m", "handtorch.runtime.opencl.prebuild_child"]
+    out = subprocess.PIPE if binaries else subprocess.DEVNULL
     children = []
     for part in parts:
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out,
                                  stderr=subprocess.DEVNULL, env=knobs.environment_for_child())
         assert child.stdin is not None
         with suppress(BrokenPipeError), child.stdin as pipe:       # one that died early
-            pipe.write(pickle.dumps((on.found.label, tuple(part), plan)))
+            pipe.write(pickle.dumps((on.found.label, tuple(part), plan, binaries)))
         children.append((child, part))
-    for child, part in children:
-        if child.wait() == 0 and on.found.facts.own_kernel_cache:
-            _remember(on, part)
+    return children
 
 
 def _is_compiled(on: OpenCLContext, part: Sequence[Step]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from handtorch.graph.step import Step
 from handtorch.kernels.render import step_instance
 from handtorch.program import Program
 from handtorch.runtime.device import Array, Counters, as_held, as_torch, was_closed
+from handtorch.runtime.opencl.borrow import Borrowed, Lender
 from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.prebuild import compile_steps
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
@@ -28,15 +29,28 @@ Sizes = tuple[int, ...]
 Calls = tuple[tuple[Any, ...], tuple[Sizes, ...], tuple[Sizes, ...]]    # kernels, global, local
 
 
+class Alone(NamedTuple):
+    """One launch that the host waited for: its place in the step, CLOCK_MONOTONIC before it was
+    enqueued and after the wait, and its event."""
+
+    number: int
+    before_ns: int
+    after_ns: int
+    event: Any
+
+
 class OpenCLResident:
     """Arena, state and preset kernels of one program. Not safe for use from two threads.
 
     An interrupt (Ctrl-C) leaves the state of a whole number of steps, and the program usable.
     That does not hold when the driver refuses a launch in the middle of a step.
 
-    While a `recorder` is on, steps run on the profiling queue and it keeps their events."""
+    While a `recorder` is on, steps run on the profiling queue and it keeps their events. While
+    `alone` is a list, every launch is waited for before the next is enqueued, and the list gets
+    them; an interrupt may then come in the middle of a step."""
 
     recorder: Recorder | None = None
+    alone: list[Alone] | None = None
 
     def __init__(self, on: OpenCLContext, program: Program, states: Mapping[str, Array]) -> None:
         self._on, self._cl, self.program = on, on.cl, program
@@ -53,9 +67,13 @@ class OpenCLResident:
                               for p in program.graph.outputs)
         self._slots = [Slot(on, plan, self._inputs, self._outputs) for _ in range(RING)]
         self._lent: tuple[Array, ...] = ()
-        compiled = compile_steps(on, program.steps, plan)
+        self._lender = Lender(on)
+        self._borrowed = [[Borrowed(value) for value, _ in self._inputs] for _ in self._slots]
+        compiled = compile_steps(on, program.all_steps, plan, program.built)
         with on.asking("preparing the kernels"):
-            self._calls = self._preset(compiled)
+            self._calls = self._preset(compiled, program.steps)
+            self._once = self._preset(compiled, program.once)[0]
+        self._is_stale = True                   # what the steps that run once make of the states
         end = program.update_step
         self._partial = [(k[:end], g[:end], n[:end]) for k, g, n in self._calls]
         self._queue = on.queue
@@ -64,19 +82,20 @@ class OpenCLResident:
         for name in self._states:
             self.write_state(name, states[name])
 
-    def _preset(self, compiled: Mapping[str, Any]) -> list[Calls]:
+    def _preset(self, compiled: Mapping[str, Any], steps: Sequence[Step]) -> list[Calls]:
         """The calls of one step, once per slot; only kernels that touch staging exist twice."""
-        steps = self.program.steps
         kernels: list[list[Any]] = [[] for _ in self._slots]
         for step in steps:
             self._on.check_launch(step)
             staged = any(self.program.plan.places[o.value.id].bank < 0 for o in step.operands)
             shared: Any = None
-            for own, slot in zip(kernels, self._slots, strict=True):
+            for own, slot, inputs in zip(kernels, self._slots, self._borrowed, strict=True):
                 if shared is None or staged:
-                    name = step_instance(step)
+                    name, where = step_instance(step), self._where(step, slot)
                     shared = self._cl.Kernel(compiled[name], name)
-                    self._on.set_arguments(shared, step, self._where(step, slot))
+                    self._on.set_arguments(shared, step, where)
+                    for of, (_, at) in zip(inputs, self._inputs, strict=True):
+                        of.note(step, shared, self.program.plan, at, where)
                 own.append(shared)
         sizes = tuple(s.global_size for s in steps), tuple(s.local_size for s in steps)
         return [(tuple(own), *sizes) for own in kernels]
@@ -101,7 +120,8 @@ class OpenCLResident:
 
     def submit(self, batch: Sequence[Array], *, timed: bool = False, update: bool = True
                ) -> SlotTicket:
-        """Queue one step. Copies `batch` at once, so the caller may change it afterwards."""
+        """Queue one step. Copies `batch` at once, so the caller may change it afterwards; what
+        nobody can change is read where it lies, if the device can (`borrow.py`)."""
         self._needs_open()
         counters, turn = self.counters, self.counters.steps % RING
         slot = self._slots[turn]
@@ -110,18 +130,23 @@ class OpenCLResident:
             slot.take(self._queue, counters)
             if seen is not None:
                 seen[1].taken_ns = now_ns()
-            copy_ns = self._copy(slot, batch)
+            lent, lend_ns = self._lend(turn, batch, timed)
+            copy_ns = self._copy(turn, batch, lent, timed)
             if seen is not None:
                 seen[1].copied_ns = now_ns()
-            queue = self._switch(self._on.timed_queue if timed or seen is not None
-                                 else self._on.queue)
+            times = timed or seen is not None or self.alone is not None
+            queue = self._switch(self._on.timed_queue if times else self._on.queue)
             unmaps = slot.unmap(queue)
+            if self._is_stale:
+                self._replay(queue, self._once)
+                self._is_stale = False
             events = self._replay(queue, (self._calls if update else self._partial)[turn])
             maps = slot.map(queue)
             queue.flush()
         except self._cl.Error as e:
             raise refused(self._on.spec, "a step", self._bytes, e) from e
-        ticket = (SlotTicket(self._on, slot, self._outputs, events, unmaps + maps, copy_ns)
+        ticket = (SlotTicket(self._on, slot, self._outputs, events, unmaps + maps, copy_ns,
+                             lend_ns)
                   if timed else SlotTicket(self._on, slot, self._outputs, None))
         if seen is not None:
             assert self.recorder is not None
@@ -133,22 +158,47 @@ class OpenCLResident:
         counters.bytes_out += self._out_bytes
         return ticket
 
-    def _copy(self, slot: Slot, batch: Sequence[Array]) -> int:
-        """Results out and `batch` in; the time this took this thread, without the time in which
-        the threads of a CPU device had its core."""
-        start_ns = time.thread_time_ns()
+    def _lend(self, turn: int, batch: Sequence[Array], timed: bool) -> tuple[list[bool], int]:
+        """Which of the batch the kernels were pointed at where it lies; if `timed`, the time this
+        took this thread."""
+        start_ns = time.thread_time_ns() if timed else 0
+        lent = [input.borrow(self._lender, data)
+                for input, data in zip(self._borrowed[turn], batch, strict=True)]
+        return lent, time.thread_time_ns() - start_ns if timed else 0
+
+    def _copy(self, turn: int, batch: Sequence[Array], lent: Sequence[bool], timed: bool) -> int:
+        """Results out, and in what of `batch` was not `lent`; if `timed`, the time this took this
+        thread, without the time in which the threads of a CPU device had its core."""
+        start_ns = time.thread_time_ns() if timed else 0
+        slot = self._slots[turn]
         slot.keep_results()
-        for (value, offset), data in zip(self._inputs, batch, strict=True):
-            slot.put(value, offset, data)           # NumPy sees when both are the same memory
+        for (value, offset), data, is_lent, input in zip(self._inputs, batch, lent,
+                                                         self._borrowed[turn], strict=True):
+            if is_lent:
+                self.counters.bytes_borrowed += data.nbytes
+            else:
+                input.give_back()
+                slot.put(value, offset, data)       # NumPy sees when both are the same memory
         for array in self._lent:
             array.flags.writeable = False
         self._lent = ()
-        return time.thread_time_ns() - start_ns
+        return time.thread_time_ns() - start_ns if timed else 0
 
     def _replay(self, queue: Any, calls: Calls) -> list[Any]:
         """One event per launch. `map` makes it a single step for the interpreter: a signal is
         served before or after, so that no update is ever half done."""
+        if self.alone is not None:
+            return self._one_by_one(queue, calls, self.alone)
         return list(map(self._cl.enqueue_nd_range_kernel, repeat(queue), *calls))
+
+    def _one_by_one(self, queue: Any, calls: Calls, kept: list[Alone]) -> list[Any]:
+        queue.finish()
+        for number, call in enumerate(zip(*calls, strict=True)):
+            before_ns = now_ns()
+            event = self._cl.enqueue_nd_range_kernel(queue, *call)
+            event.wait()
+            kept.append(Alone(number, before_ns, now_ns(), event))
+        return [launch.event for launch in kept[len(kept) - len(calls[0]):]]
 
     def _switch(self, queue: Any) -> Any:
         if queue is not self._queue:
@@ -182,6 +232,7 @@ class OpenCLResident:
         A single number, such as a learning rate or what fills a fresh moment, is written without
         waiting for them, and without an array of it."""
         state, bank, offset = self._state_region(name)
+        self._is_stale |= not state.changes
         given = np.asarray(array, dtype(state.before.dtype).numpy)
         if given.size and not any(given.strides[i] for i, n in enumerate(given.shape) if n > 1):
             one = np.array([given.flat[0]])     # a fill takes its pattern along: nothing to hold
@@ -196,6 +247,16 @@ class OpenCLResident:
                 self._cl.enqueue_copy(self._queue, bank, data, dst_offset=offset)
         self.counters.blocking_calls += 1
 
+    def copy_state(self, name: str, source: OpenCLResident) -> None:
+        """On the device, in the order of the queue. What follows from weights alone stays."""
+        state, bank, offset = self._state_region(name)
+        _, theirs, at = source._state_region(name)
+        assert state.changes, f"{name} is a weight"
+        source._switch(self._switch(self._on.queue))
+        with self._on.asking(f"copying {name}", state.before.nbytes):
+            self._cl.enqueue_copy(self._queue, bank, theirs, byte_count=state.before.nbytes,
+                                  src_offset=at, dst_offset=offset)
+
     def finish(self) -> None:
         self._needs_open()
         self.counters.blocking_calls += 1
@@ -209,7 +270,11 @@ class OpenCLResident:
         self._closed = True
         with self._on.asking("a step"):
             self._queue.finish()
+        for inputs in self._borrowed:
+            for input in inputs:
+                input.give_back()
         self._calls.clear()
+        self._once = (), (), ()
         self._partial.clear()
         for slot in self._slots:
             slot.close(self._queue)

@@ -43,10 +43,12 @@ class Mapped:
 @dataclass(frozen=True)
 class Movement:
     """What one step spent on moving data: the host's copies into and out of the ring, in time of
-    its processor, and each map and unmap on the device's clock."""
+    its processor, and each map and unmap on the device's clock. Beside it, what the host spent on
+    finding arrays that need not be moved and on pointing kernels at them."""
 
     copy_ns: int
     commands: tuple[LaunchTime, ...]
+    lend_ns: int = 0
 
     @property
     def commands_ns(self) -> int:
@@ -171,9 +173,9 @@ class SlotTicket:
     seen: tuple[Call, Pass] | None = None
 
     def __init__(self, on: OpenCLContext, slot: Slot, outputs: Ports, events: list[Any] | None,
-                 moves: Sequence[Any] = (), copy_ns: int = 0) -> None:
+                 moves: Sequence[Any] = (), copy_ns: int = 0, lend_ns: int = 0) -> None:
         self._on, self._outputs, self._events = on, outputs, events
-        self._moves, self._copy_ns = moves, copy_ns
+        self._moves, self._copy_ns, self._lend_ns = moves, copy_ns, lend_ns
         self._slot: Slot | None = slot
         self._kept: tuple[Array, ...] = ()
         slot.ticket = weakref.ref(self)
@@ -202,7 +204,8 @@ class SlotTicket:
     def movement(self) -> Movement:
         """What the step spent on moving data, if it was submitted `timed`; waits."""
         self._timed("data movement", self._events)
-        return Movement(self._copy_ns, tuple(self._on.times(e) for e in self._moves))
+        return Movement(self._copy_ns, tuple(self._on.times(e) for e in self._moves),
+                        self._lend_ns)
 
     def _timed(self, what: str, events: list[Any] | None) -> list[Any]:
         """The events, all of them complete."""
