@@ -40,7 +40,7 @@ def found_by_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cpu(opencl_device: FoundDevice) -> FoundDevice:
     """Only a CPU's driver can be trusted to die of a null pointer and to be killed in a loop."""
     if opencl_device.spec.kind != "cpu":
@@ -48,8 +48,9 @@ def cpu(opencl_device: FoundDevice) -> FoundDevice:
     return opencl_device
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def worker(cpu: FoundDevice) -> Iterator[Worker]:
+    """One for all tests of a device: its child costs a second, and what kills it is no harm."""
     with closing(Worker(cpu.label, DEADLY)) as made:
         yield made
 
