@@ -5,16 +5,14 @@ phones get is in `test_oclgrind_phones.py`."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from handtorch.kernels.catalog import KERNELS, all_cases
+from tests.kernels.few import a_few
 from tests.kernels.oclgrind_run import CHECKS, faults, run
 from tests.kernels.phones import LEAST, over_limits
-
-FEW = 2                             # cases of a kernel
 
 
 def test_every_kernel_has_a_case_and_every_case_a_name() -> None:
@@ -29,21 +27,10 @@ def test_no_case_exceeds_a_phone() -> None:
     assert not any(over), "\n".join(filter(None, over))
 
 
-def a_few() -> list[str]:
-    """The first cases of every kernel."""
-    seen, names = Counter[str](), []
-    for case in all_cases():
-        kernels = {s.kernel for s in case.steps}
-        if any(seen[k] < FEW for k in kernels):
-            seen.update(kernels)
-            names.append(case.name)
-    return names
-
-
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_few_of_every_kernel(oclgrind: str, tmp_path: Path, check: str) -> None:
     """All of them are in the slow tests."""
-    results = run(oclgrind, tmp_path, check, a_few())
+    results = run(oclgrind, tmp_path, check, [c.name for c in a_few()])
     assert not faults(results), faults(results)
 
 
