@@ -17,6 +17,8 @@ from handtorch.store.tensors import read_tensors
 from tests.api.resuming import Run, X, Y
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture(scope="module")
 def run() -> Run:

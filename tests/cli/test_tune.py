@@ -29,6 +29,8 @@ from handtorch.tune.families import usual_problems
 from handtorch.tune.search import Progress
 from handtorch.tune.store import Results, Trial
 
+pytestmark = pytest.mark.spread
+
 ROOT = Path(__file__).resolve().parents[2]
 SHAPES = "16x16x16,8x16x24 nt"
 PRODUCTS = (Product(16, 16, 16), Product(8, 16, 24, tb=True))

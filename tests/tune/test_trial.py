@@ -31,6 +31,8 @@ from tests.tune.deadly_child import (
     WRONG_UPDATE,
 )
 
+pytestmark = pytest.mark.spread
+
 DEADLY = (sys.executable, "-m", "tests.tune.deadly_child")
 SMALL = Product(16, 16, 16)
 
