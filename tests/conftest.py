@@ -71,6 +71,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     again = [item for item in items if _is_repeated(item)]
     if again:
         config.hook.pytest_deselected(items=again)
+    if getattr(config.option, "loadgroup", False):      # a file is one, unless it says otherwise
+        for item in items:
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
     # Files that compile kernels first: the end of a run, where cores wait for one another, is then
     # made of short ones.
     heavy = Counter(item.path for item in items if item.get_closest_marker("opencl"))
