@@ -258,7 +258,7 @@ def test_stopped_and_then_the_rest(opencl_device: FoundDevice, tmp_path: Path,
             break
         time.sleep(0.1)
     first.send_signal(how)
-    out, err = first.communicate(timeout=120)
+    out, err = first.communicate(timeout=300)
     kept = _trials(path)
     assert len(kept) >= 3 and out == ""
     if how == signal.SIGINT:

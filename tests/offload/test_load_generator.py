@@ -86,11 +86,11 @@ def test_what_is_not_held_is_refused_in_numbers() -> None:
 
 
 def test_a_worker_ends_at_its_limit_and_with_its_parent() -> None:
-    with LoadGenerator(cores=(core(),), limit_s=0.5, highest=0.3) as load:
+    with LoadGenerator(cores=(core(),), limit_s=2.0, highest=0.3) as load:
         (pid,) = load.pids
-        load.hold(0.3)
-        time.sleep(0.8)
-        with pytest.raises(DeviceError) as raised:
+        with pytest.raises(DeviceError) as raised:      # a busy machine may take 2 s for the start
+            load.hold(0.3)
+            assert ends(pid)
             load.check(0.1)
         assert raised.value.why == "its time is over"
         assert raised.value.fix == "a larger limit_s"
@@ -100,10 +100,14 @@ def test_a_worker_ends_at_its_limit_and_with_its_parent() -> None:
               "print(*load.pids, flush=True); os._exit(0)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           check=True, env=knobs.environment_for_child())
-    until = time.monotonic() + 5
-    while alive(int(done.stdout)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not alive(int(done.stdout)), "its parent has gone without a word"
+    assert ends(int(done.stdout)), "its parent has gone without a word"
+
+
+def ends(pid: int) -> bool:
+    until = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
 
 
 def alive(pid: int) -> bool:
