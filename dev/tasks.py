@@ -14,6 +14,9 @@ from dev.environment import ROOT, SetupError, child_environment, ensure
 
 Task = Callable[[list[str]], int]
 NO_TESTS = 5                                    # pytest's exit code
+# In the order of tests/conftest.py: the long ones first.
+A_FILE_PER_CORE = ("-n", "auto", "--no-loadscope-reorder", "--dist", "loadfile")
+A_GROUP_PER_CORE = (*A_FILE_PER_CORE[:-1], "loadgroup")         # a file, or a model of the zoo
 DROPPED = (".venv", ".cache", ".hypothesis", "build", "dist")
 
 
@@ -36,16 +39,15 @@ def run(more: list[str]) -> int:
 
 def test(more: list[str]) -> int:
     """all tests but the slow and timed, on every OpenCL implementation found, a file per core"""
-    return _python("-m", "pytest", "-m", "not slow and not timed", "-n", "auto",
-                   "--dist", "loadfile", *more)
+    return _python("-m", "pytest", "-m", "not slow and not timed", *A_FILE_PER_CORE, *more,
+                   OPENBLAS_NUM_THREADS="1")        # each core has a file already
 
 
 def slow(more: list[str]) -> int:
     """the slow tests: whole models trained beside PyTorch, every kernel as three phones run it"""
-    # Those that take half the memory come first and alone; then the others, a file per core.
+    # Those that take half the memory come first and alone; then the others, a core each.
     alone = _python("-m", "pytest", "-m", "slow and alone", *more)
-    others = _python("-m", "pytest", "-m", "slow and not alone", "-n", "auto", "--dist", "loadfile",
-                     *more)
+    others = _python("-m", "pytest", "-m", "slow and not alone", *A_GROUP_PER_CORE, *more)
     # A selection in `more` may leave one half without a test; both without one is a mistake.
     worst = [code for code in (alone, others) if code not in (0, NO_TESTS)]
     return worst[0] if worst else min(alone, others)

@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterable
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from handtorch.runtime.opencl.discover import FoundDevice
@@ -30,8 +32,10 @@ MARK_OF_FIXTURE = {"opencl_device": "opencl", "oclgrind": "oclgrind", "clang": "
 
 
 # The same examples on every run: a change is not blamed for what it did not touch. To look for new
-# ones: make test ARGS="--hypothesis-profile=default".
-settings.register_profile("fixed", derandomize=True)
+# ones: make test ARGS="--hypothesis-profile=default". Nor by the clock: how long an example takes
+# is decided by what else the machine does.
+settings.register_profile("fixed", derandomize=True, deadline=None,
+                          suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fixed")
 
 
@@ -51,15 +55,54 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     for name in ("HANDTORCH_DEVICE", "HANDTORCH_DUMP", "HANDTORCH_RUNS"):
         os.environ.pop(name, None)
+    # Hundreds of processes are started: none shall compile our own modules anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ["HANDTORCH_CACHE"] = str(ROOT / ".cache" / "handtorch-tests")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is applied
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
+    _spread(items)
+    again = [item for item in items if _is_repeated(item)]
+    if again:
+        config.hook.pytest_deselected(items=again)
+    if getattr(config.option, "loadgroup", False):      # a file is one, unless it says otherwise
+        for item in items:
+            if item.get_closest_marker("xdist_group") is None:
+                item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(ROOT))))
+    # Files that compile kernels first: the end of a run, where cores wait for one another, is then
+    # made of short ones.
+    heavy = Counter(item.path for item in items if item.get_closest_marker("opencl"))
+    items[:] = sorted((i for i in items if not _is_repeated(i)), key=lambda i: -heavy[i.path])
+
+
+def _is_repeated(item: pytest.Item) -> bool:
+    """Whether a test of both the reference and a device has the reference's turn on another than
+    the first device: it would do the same once more."""
+    given = getattr(item, "callspec", None)
+    if given is None or "ref" not in (given.params.get("device"), given.params.get("place")):
+        return False
+    on = given.params.get("opencl_device")
+    return on in devices()[1:]
+
+
+def _spread(items: list[pytest.Item]) -> None:
+    """Tests marked `spread` go to the devices in turn, in each file; the other turns are slow."""
+    seen = Counter[tuple[Path, str]]()
+    for item in items:
+        given = getattr(item, "callspec", None)
+        on = given and given.params.get("opencl_device")
+        if on is None or item.get_closest_marker("spread") is None or on not in devices():
+            continue
+        turn = seen[item.path, on.label]
+        seen[item.path, on.label] += 1
+        if devices()[turn % len(devices())] != on:
+            item.add_marker("slow")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -156,3 +199,28 @@ def shared() -> Path:
 def rng() -> Callable[[int], np.random.Generator]:
     """`rng(seed)`: the same numbers on every machine."""
     return np.random.default_rng
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_children_that_compile() -> None:
+    """Where each core has a worker of its own, a process more for each large program is only work;
+    tests/runtime/opencl/test_prebuild.py asks for them."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        from handtorch.runtime.opencl import prebuild
+
+        prebuild.WORTH_IT = 1 << 30
+
+
+@pytest.fixture(autouse=True)
+def one_thread(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Small nets gain nothing from torch's second thread, and lose much on a busy machine.
+
+    The slow and timed tests choose for themselves: torch as it comes is part of their yardstick."""
+    torch = sys.modules.get("torch")
+    if torch is None or any(map(request.node.get_closest_marker, ("slow", "timed"))):
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

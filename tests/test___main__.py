@@ -17,7 +17,7 @@ def shell(line: str) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"PYTHONPATH": str(SOURCE)}
     command = f"HT() {{ '{sys.executable}' -m handtorch \"$@\"; }}\n{line}"
     return subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=300)
 
 
 def test_help_ends_well() -> None:

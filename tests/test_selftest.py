@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,15 @@ from handtorch.kernels.spec import Kernel
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.selftest import SelfTest, run_all, verdict
+from tests.kernels.few import a_few
 
 
-def test_every_case_is_right(opencl_device: FoundDevice) -> None:
-    cases = tuple(all_cases())
+@pytest.mark.parametrize("which", [
+    pytest.param(a_few, id="a few of every kernel"),
+    pytest.param(all_cases, id="all", marks=pytest.mark.slow)])
+def test_every_case_is_right(opencl_device: FoundDevice, which: Callable[[], Iterable[Case]]
+                             ) -> None:
+    cases = tuple(which())
     seen: list[tuple[int, int]] = []
     made = run_all(OpenCLContext(opencl_device), cases, lambda done, of: seen.append((done, of)))
     assert not made.detail, "\n".join(made.detail)

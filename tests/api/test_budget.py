@@ -13,6 +13,8 @@ import handtorch as ht
 from handtorch.api.budget import as_bytes, device_bytes
 from handtorch.errors import BadInput, OutOfMemory
 
+pytestmark = pytest.mark.spread
+
 
 class Net(nn.Module):
     """A little of everything that is worth making again: batch-norm, a residual, dropout, cat."""

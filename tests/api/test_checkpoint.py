@@ -23,6 +23,8 @@ from handtorch.store.tensors import read_tensors, write_tensors
 from tests.api.resuming import Run, X, Y, model
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

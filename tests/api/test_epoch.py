@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tracemalloc
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from torch import nn
 import handtorch as ht
 from handtorch.errors import BadInput, DeviceError
 from tests.capture.user_steps import said
+
+pytestmark = pytest.mark.spread
 
 SIZE, ROWS = 8, 37                              # four whole batches, and five rows over
 _numbers = np.random.default_rng(5)
@@ -44,7 +47,8 @@ def batches(seed: int | None, x: Any = X, y: Any = Y) -> Iterator[tuple[Any, Any
         yield x[rows], y[rows]
 
 
-def by_hand(device: str, seeds: list[int | None]) -> list[float]:
+@functools.cache
+def by_hand(device: str, *seeds: int | None) -> list[float]:
     step, _ = made(device)
     return [float(loss) for loss in [step(*b) for seed in seeds for b in batches(seed)]]
 
@@ -56,7 +60,7 @@ def test_the_losses_are_those_of_the_plain_loop(opencl_device: Any, device: str,
     at = place(device, opencl_device)
     step, _ = made(at)
     losses = [*step.epoch(X, Y, seed=seed), *step.epoch(X, Y, seed=seed)]
-    assert [float(x) for x in losses] == by_hand(at, [seed, seed])
+    assert [float(x) for x in losses] == by_hand(at, seed, seed)
     assert step.resident.counters.steps == len(losses) == 8
 
 
@@ -76,8 +80,7 @@ LAID = {
 def test_however_the_arrays_lie(opencl_device: Any, arrays: tuple[Any, Any], seed: int | None
                                 ) -> None:
     step, _ = made(opencl_device.label)
-    assert [float(x) for x in step.epoch(*arrays, seed=seed)] == by_hand(opencl_device.label,
-                                                                          [seed])
+    assert [float(x) for x in step.epoch(*arrays, seed=seed)] == by_hand(opencl_device.label, seed)
 
 
 @EVERYWHERE
@@ -222,7 +225,7 @@ def test_a_learning_rate_changed_in_between_counts(opencl_device: Any) -> None:
             schedule.step()
         runs.append([float(loss) for loss in losses])
     assert runs[0] == runs[1]
-    assert runs[0][2:] != by_hand(opencl_device.label, [2])[2:]
+    assert runs[0][2:] != by_hand(opencl_device.label, 2)[2:]
 
 
 def test_a_step_refused_in_between_tells_the_line_and_loses_nothing(opencl_device: Any) -> None:
@@ -237,7 +240,7 @@ def test_a_step_refused_in_between_tells_the_line_and_loses_nothing(opencl_devic
                        "  try: look at what changes it, a scheduler or your own code")
     optimizer.param_groups[0]["lr"] = 0.1
     losses += epoch
-    assert [float(a) for a in losses] == by_hand(opencl_device.label, [0])
+    assert [float(a) for a in losses] == by_hand(opencl_device.label, 0)
 
 
 @EVERYWHERE
@@ -355,7 +358,7 @@ def test_an_epoch_from_a_batch_on(seed: int | None, start: int) -> None:
     for batch in list(batches(seed))[:start]:
         step(*batch)
     rest = [float(x) for x in step.epoch(X, Y, seed=seed, start=start)]
-    assert rest == by_hand("ref", [seed])[start:]
+    assert rest == by_hand("ref", seed)[start:]
 
 
 @pytest.mark.parametrize("start", [-1, 5, 1.0, True, None])

@@ -27,6 +27,8 @@ from handtorch.store.ht_file import HtFile, Micro, Part, read_ht, write_ht
 from tests.api import test_budget as budgets
 from tests.api.test_parts import ENTROPY, FLAT, LABELS, ROWS, TEXT, Language, mlp
 
+pytestmark = pytest.mark.spread
+
 
 class Net(torch.nn.Module):
     """With a buffer, dropout and a constant: all kinds of state but one."""

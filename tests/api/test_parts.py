@@ -17,6 +17,8 @@ import handtorch as ht
 from handtorch.errors import BadInput, CannotCapture
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 ROWS = 8
 
 

@@ -17,13 +17,15 @@ from handtorch.store.tensors import read_tensors
 from tests.api.resuming import Run, X, Y
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture(scope="module")
 def run() -> Run:
     return Run("ref")
 
 
-def soon(condition: Callable[[], bool], within_s: float = 10.0) -> bool:
+def soon(condition: Callable[[], bool], within_s: float = 60.0) -> bool:
     end = time.monotonic() + within_s
     while not condition() and time.monotonic() < end:
         time.sleep(0.005)
@@ -51,7 +53,7 @@ class Trainer(threading.Thread):
     def __exit__(self, *_: object) -> None:
         self.stopped = True
         self.step.resume()
-        self.join(10)
+        self.join(60)
         assert not self.is_alive()
         if self.wrong is not None:
             raise self.wrong
@@ -141,7 +143,7 @@ def test_signals_pause_and_resume_the_thread_that_waits(run: Run) -> None:
             os.kill(os.getpid(), signal.SIGUSR1)
             thread.start()
             run.step(X[0], Y[0])
-            thread.join(10)
+            thread.join(60)
     assert seen == [True] * 20
     assert (signal.getsignal(signal.SIGUSR1), signal.getsignal(signal.SIGUSR2)) == before
 
@@ -150,8 +152,8 @@ def test_an_interrupt_ends_the_waiting(run: Run) -> None:
     run.step.pause()
     before = run.step.steps
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.raises(KeyboardInterrupt):
+        timer.start()                            # inside: a busy machine may be late
         run.step(X[0], Y[0])
     assert not run.step.paused and run.step.steps == before
     run.step.resume()
@@ -170,7 +172,7 @@ def test_signals_belong_to_the_main_thread(run: Run) -> None:
 
     thread = threading.Thread(target=other)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert caught == [
         "signal 10: signal only works in main thread of the main interpreter\n"
         "  try: from the main thread; pause() and resume() from any"]

@@ -13,6 +13,8 @@ import handtorch as ht
 from handtorch.errors import BadInput, NotFinite
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 X = torch.randn(8, 12, generator=torch.Generator().manual_seed(1))
 Y = torch.tensor([0, 1, 2, 3, 4, 0, 1, -100])
 NAN = torch.full_like(X, float("nan"))

@@ -14,6 +14,8 @@ from handtorch.errors import BadInput
 from tests.api.resuming import Run, X, Y, model
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 FIX = ("\n  try: state_dict() of a step made in the same way; weights alone go into the torch "
        "model, before train_step")
 FIT = ("\n  try: names as in the model's own state_dict(), and the buffers that torch leaves out "

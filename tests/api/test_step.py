@@ -18,6 +18,8 @@ from handtorch.errors import BadInput, CannotCapture, UnsupportedOp
 from handtorch.zoo.digits import digits_model, load_digits
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 X = torch.randn(8, 12, generator=torch.Generator().manual_seed(1))
 Y = torch.tensor([0, 1, 2, 3, 4, 0, 1, -100])
 

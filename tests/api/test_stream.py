@@ -18,6 +18,8 @@ from handtorch.errors import BadInput, CannotCapture
 from handtorch.zoo.har import HarLSTM
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 READINGS = 80                       # more than the largest piece, and no multiple of any
 X = torch.randn(2, READINGS, 9, generator=torch.Generator().manual_seed(1))
 

@@ -12,6 +12,8 @@ from handtorch.runtime.opencl.bare import BareSteps
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 
+pytestmark = pytest.mark.spread
+
 OPS = ("norm", "loss", "update")
 
 

@@ -11,6 +11,8 @@ from benchmarks.roofline import Figure
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,8 @@ import handtorch as ht
 from handtorch.errors import BadInput, CannotCapture
 from tests.capture.user_steps import said
 
+pytestmark = pytest.mark.spread
+
 X = torch.randn(8, 12, generator=torch.Generator().manual_seed(1))
 Y = torch.tensor([0, 1, 2, 3, 4, 0, 1, 3])
 LOSS = nn.CrossEntropyLoss()

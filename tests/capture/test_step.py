@@ -26,6 +26,8 @@ from tests.capture.user_steps import (
     usual,
 )
 
+pytestmark = pytest.mark.spread
+
 
 def gan() -> Made:
     """Two nets, two optimizers; the generator's loss sees the discriminator just updated."""

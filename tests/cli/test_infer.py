@@ -16,6 +16,8 @@ from handtorch.cli import main as cli
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.store.sample import SAMPLE, data_of
 
+pytestmark = pytest.mark.spread
+
 
 def call(*argv: str) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()

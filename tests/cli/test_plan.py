@@ -14,6 +14,8 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.runtime.opencl import clock, discover
 from handtorch.runtime.opencl.discover import FoundDevice
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture(autouse=True)
 def no_device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ FUNCTION = """\
 import torch
 import handtorch as ht
 
+pytestmark = pytest.mark.spread
+
 def made(device=None):
     x = torch.zeros(4, 3)
     return ht.inference(torch.nn.Linear(3, 2), example=(x,), device=device), x

@@ -18,7 +18,7 @@ from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.studies import STUDIES
 from handtorch.studies.study import Setting
 
-pytestmark = pytest.mark.usefixtures("opencl_device")
+pytestmark = [pytest.mark.usefixtures("opencl_device"), pytest.mark.spread]
 
 
 class Fake(ModuleType):

@@ -16,6 +16,8 @@ from handtorch.store.ht_file import read_ht
 from handtorch.store.sample import SAMPLE, data_of, model_file
 from tests.api import test_budget as budgets
 
+pytestmark = pytest.mark.spread
+
 
 def call(*argv: str) -> tuple[int, str, str]:
     out, err = io.StringIO(), io.StringIO()

@@ -29,6 +29,8 @@ from handtorch.tune.families import usual_problems
 from handtorch.tune.search import Progress
 from handtorch.tune.store import Results, Trial
 
+pytestmark = pytest.mark.spread
+
 ROOT = Path(__file__).resolve().parents[2]
 SHAPES = "16x16x16,8x16x24 nt"
 PRODUCTS = (Product(16, 16, 16), Product(8, 16, 24, tb=True))
@@ -256,7 +258,7 @@ def test_stopped_and_then_the_rest(opencl_device: FoundDevice, tmp_path: Path,
             break
         time.sleep(0.1)
     first.send_signal(how)
-    out, err = first.communicate(timeout=120)
+    out, err = first.communicate(timeout=300)
     kept = _trials(path)
     assert len(kept) >= 3 and out == ""
     if how == signal.SIGINT:

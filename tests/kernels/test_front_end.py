@@ -30,7 +30,7 @@ def said(clang: str, standard: str, *files: Path, before: Path | None = None) ->
     """What clang has to complain about; empty if nothing."""
     include = ("-include", str(before)) if before else ()
     done = subprocess.run([clang, f"-cl-std={standard}", *FLAGS, *include, *map(str, files)],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=300)
     assert (done.returncode == 0) == (done.stderr == ""), done
     return done.stderr
 
@@ -68,7 +68,7 @@ def test_a_file_repeats_the_defaults_of_its_spec(clang: str, name: str, tmp_path
     ask.write_text(render.shared_text(f"{name}.cl") + "".join(f"\n@{i} {k}\n"
                                                                for i, k in enumerate(defaults)))
     done = subprocess.run([clang, "-E", "-P", "-x", "c", "-include", str(FOLDER / "unroll.h"),
-                           str(ask)], capture_output=True, text=True, timeout=60, check=True)
+                           str(ask)], capture_output=True, text=True, timeout=300, check=True)
     told = dict(re.findall(r"^@(\d+) *(.*)$", done.stdout, re.MULTILINE))
     assert {k: told[str(i)] for i, k in enumerate(defaults)} == {
         k: str(v) for k, v in defaults.items()}

@@ -31,7 +31,7 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import Variant, as_variant, tuned_variant
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import FoundDevice
-from handtorch.selftest import run_case
+from handtorch.selftest import SelfTest, run_all
 
 CPU = replace(GENERIC, kind="cpu", float_width=16, max_work_group=4096)
 
@@ -283,11 +283,13 @@ def test_results_are_filed_under_device_driver_and_kernels() -> None:
     assert results_name(replace(GENERIC, driver="newer")) != results_name(GENERIC)
 
 
+@pytest.mark.spread
 def test_the_tiles_of_every_family_are_right_here_too(opencl_device: FoundDevice) -> None:
     """At sizes just over a work-group, so that every edge is met."""
     on = OpenCLContext(opencl_device)
     tiles = {t for tuning in table() if tuning.match for t in tuning.tiles}
     assert len(tiles) > 10
+    cases = []
     for tile in sorted(tiles, key=lambda t: t.defines):
         product = Product(tile.rows + 1, tile.columns + 1, 5)
         spec = replace(on.spec, tuned=((str(product), str(Variant("register", tile.defines))),))
@@ -297,5 +299,5 @@ def test_the_tiles_of_every_family_are_right_here_too(opencl_device: FoundDevice
                              Value(2, (product.m, product.n)), spec=spec,
                              new_value=lambda s: Value(3, s))
         assert variant_of(steps) == str(Variant("register", tile.defines))
-        case = Case(str(tile), steps, {0: a, 1: b}, {2: a.astype("f8") @ b.astype("f8")})
-        assert case.error(run_case(on, case)) <= 1, tile
+        cases.append(Case(str(tile), steps, {0: a, 1: b}, {2: a.astype("f8") @ b.astype("f8")}))
+    assert run_all(on, tuple(cases)) == SelfTest("passed", (), len(tiles))

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from handtorch.kernels.catalog import KERNELS, all_cases
-from tests.kernels.oclgrind_run import faults, run
+from tests.kernels.few import a_few
+from tests.kernels.oclgrind_run import CHECKS, faults, run
 from tests.kernels.phones import LEAST, over_limits
 
 
@@ -24,6 +27,14 @@ def test_no_case_exceeds_a_phone() -> None:
     assert not any(over), "\n".join(filter(None, over))
 
 
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_few_of_every_kernel(oclgrind: str, tmp_path: Path, check: str) -> None:
+    """All of them are in the slow tests."""
+    results = run(oclgrind, tmp_path, check, [c.name for c in a_few()])
+    assert not faults(results), faults(results)
+
+
+@pytest.mark.slow
 def test_no_stray_access_no_race_and_right_numbers(oclgrind: str, tmp_path: Path) -> None:
     names = [c.name for c in all_cases()]
     results = run(oclgrind, tmp_path, "access", names)
@@ -31,6 +42,7 @@ def test_no_stray_access_no_race_and_right_numbers(oclgrind: str, tmp_path: Path
     assert not faults(results), faults(results)
 
 
+@pytest.mark.slow
 def test_nothing_uninitialised_is_used(oclgrind: str, tmp_path: Path) -> None:
     cases = list(all_cases())
     results = run(oclgrind, tmp_path, "uninitialised", [c.name for c in cases])

@@ -38,8 +38,9 @@ each_phone = pytest.mark.parametrize("phone", PHONES)
 
 
 def names_for(phone: str) -> list[str]:
-    """All of a phone's cases, and those for every device with its limits."""
-    return [c.name for c in (*all_cases(), *chosen(phone))]
+    """All of a phone's cases. Those for every device are launched alike everywhere, and
+    `test_oclgrind.py` has them within limits that are less than any phone's."""
+    return [c.name for c in chosen(phone)]
 
 
 def quick_names(phone: str) -> list[str]:
@@ -61,7 +62,7 @@ def test_a_few_of_each_family(oclgrind: str, tmp_path: Path, phone: str) -> None
 def test_oclgrind_finds_nothing(oclgrind: str, tmp_path: Path, phone: str, check: str) -> None:
     names = names_for(phone)
     results = run(oclgrind, tmp_path, check, names, phone, MOST_S)
-    assert results.keys() == set(names) and len(names) > 600
+    assert results.keys() == set(names) and len(names) > 400
     assert not faults(results), faults(results)
 
 
@@ -208,7 +209,7 @@ def main() -> int:
     program, wrong = shutil.which("oclgrind"), 0
     assert program, "oclgrind is not installed"
     for phone in PHONES:
-        cases = [*all_cases(), *chosen(phone)]
+        cases = chosen(phone)
         for check in CHECKS:
             names, start_ns = set(names_for(phone)), time.monotonic_ns()
             with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,8 @@ from handtorch.plan.proof import prove
 from handtorch.program import Program
 from handtorch.zoo.har import HarLSTM
 
+pytestmark = pytest.mark.spread
+
 X = torch.randn(3, 4, 9, generator=torch.Generator().manual_seed(0))
 Y = torch.tensor([0, 1, 5])
 

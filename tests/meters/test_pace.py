@@ -43,10 +43,10 @@ def test_25_ms_of_reading_miss_two_of_three() -> None:
 
 def test_a_long_sleep_is_skipped_at_once() -> None:
     one = group()
-    began = time.perf_counter()
+    began = time.thread_time()
     one.advance(10**9 * FAST_NS + FAST_NS // 2)
     assert one.missed in (10**9 - 1, 10**9)
-    assert time.perf_counter() - began < 0.1
+    assert time.thread_time() - began < 0.1         # of work: the wall's depends on others
 
 
 def test_stretched_periods_begin_anew_but_for_once_a_second() -> None:

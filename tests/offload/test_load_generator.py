@@ -13,6 +13,7 @@ from handtorch import knobs
 from handtorch.errors import BadInput, DeviceError
 from handtorch.offload.load_generator import Held, LoadGenerator
 from handtorch.offload.load_worker import MOST_OWED_PERIODS, Pace
+from handtorch.runtime.opencl.discover import find_devices
 
 
 def core() -> int:
@@ -32,6 +33,7 @@ def held_or_skip(load: LoadGenerator, share: float) -> Held:
     return held
 
 
+@pytest.mark.timed
 def test_a_core_is_held_at_low_and_high_share() -> None:
     with LoadGenerator(cores=(core(),), limit_s=30, highest=0.8) as load:
         for share in (0.2, 0.8):
@@ -43,12 +45,31 @@ def test_a_core_is_held_at_low_and_high_share() -> None:
         assert load.check(0.3, windows=3).share < 0.02, "no work, no wake-ups"
 
 
+@pytest.mark.timed
 def test_a_device_is_held_at_a_share(opencl_device: object) -> None:
     label = opencl_device.label                                     # type: ignore[attr-defined]
     cpu = opencl_device.spec.kind == "cpu"                          # type: ignore[attr-defined]
     with LoadGenerator(cores=(core(),) if cpu else (), device=label, limit_s=30,
                        highest=0.5) as load:
         assert held_or_skip(load, 0.4).share == pytest.approx(0.4, abs=0.06)
+
+
+@pytest.mark.parametrize("on_device", [False, True], ids=["core", "device"])
+def test_it_works_but_never_takes_more_than_its_share(on_device: bool) -> None:
+    """Whoever else is busy: a worker that gets less is judged by `check`, on a quiet machine."""
+    device = next((d.label for d in find_devices() if d.spec.kind == "cpu"), None)
+    if on_device and device is None:
+        pytest.skip("no device here is the host's CPU")
+    with LoadGenerator(cores=(core(),), device=device if on_device else None, limit_s=60,
+                       highest=0.4) as load:
+        load.hold(0.3)
+        first = load.moment()
+        for _ in range(200):                    # 0.3 s are enough, where nobody else is busy
+            time.sleep(0.05)
+            last = load.moment()
+            if last.used_s - first.used_s > 0.1:
+                break
+    assert 0.1 < last.used_s - first.used_s <= 0.35 * (last.at_s - first.at_s) + 0.02
 
 
 def test_what_is_not_held_is_refused_in_numbers() -> None:
@@ -65,11 +86,11 @@ def test_what_is_not_held_is_refused_in_numbers() -> None:
 
 
 def test_a_worker_ends_at_its_limit_and_with_its_parent() -> None:
-    with LoadGenerator(cores=(core(),), limit_s=0.5, highest=0.3) as load:
+    with LoadGenerator(cores=(core(),), limit_s=2.0, highest=0.3) as load:
         (pid,) = load.pids
-        load.hold(0.3)
-        time.sleep(0.8)
-        with pytest.raises(DeviceError) as raised:
+        with pytest.raises(DeviceError) as raised:      # a busy machine may take 2 s for the start
+            load.hold(0.3)
+            assert ends(pid)
             load.check(0.1)
         assert raised.value.why == "its time is over"
         assert raised.value.fix == "a larger limit_s"
@@ -79,10 +100,14 @@ def test_a_worker_ends_at_its_limit_and_with_its_parent() -> None:
               "print(*load.pids, flush=True); os._exit(0)")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                           check=True, env=knobs.environment_for_child())
-    until = time.monotonic() + 5
-    while alive(int(done.stdout)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not alive(int(done.stdout)), "its parent has gone without a word"
+    assert ends(int(done.stdout)), "its parent has gone without a word"
+
+
+def ends(pid: int) -> bool:
+    until = time.monotonic() + 60
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
 
 
 def alive(pid: int) -> bool:

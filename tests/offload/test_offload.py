@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-import time
+from dataclasses import dataclass
 
 import pytest
 
 import handtorch as ht
 from handtorch.errors import BadInput
+from handtorch.offload import offload as module
 from handtorch.offload.place import Load, Place
 from handtorch.record.rows import Comparison, Result
 
 
-def slow(seconds: float, name: str) -> Place:
+@dataclass
+class Clock:
+    """Stands in for the module `time`: a call takes what its place says, on any machine."""
+
+    now_s: float = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def slow(clock: Clock, seconds: float, name: str) -> Place:
     def call(x: int) -> tuple[str, int]:
-        time.sleep(seconds)
+        clock.now_s += seconds
         return name, x
     return Place(name, call, lambda: Load(0.0), (0,) if name == "cpu" else (1,))
 
 
-def test_calls_go_to_the_quicker_place_and_are_explained() -> None:
-    offload = ht.offload([slow(0.004, "cpu"), slow(0.001, "device")])
+def test_calls_go_to_the_quicker_place_and_are_explained(clock: Clock) -> None:
+    offload = ht.offload([slow(clock, 0.004, "cpu"), slow(clock, 0.001, "device")])
     answers = [offload(k) for k in range(10)]
     assert [x for _, x in answers] == list(range(10))
     assert [name for name, _ in answers[6:]] == ["device"] * 4
@@ -36,21 +54,21 @@ def test_calls_go_to_the_quicker_place_and_are_explained() -> None:
     assert results[-1].subject == offload.last.why
 
 
-def test_an_error_of_a_place_is_the_callers() -> None:
+def test_an_error_of_a_place_is_the_callers(clock: Clock) -> None:
     def broken(x: int) -> int:
         raise OSError("the device is gone")
-    offload = ht.offload([Place("device", broken), slow(0.001, "cpu")])
+    offload = ht.offload([Place("device", broken), slow(clock, 0.001, "cpu")])
     with pytest.raises(OSError, match="the device is gone"):
         offload(1)
 
 
-def test_what_cannot_be_places() -> None:
+def test_what_cannot_be_places(clock: Clock) -> None:
     with pytest.raises(BadInput) as raised:
-        ht.offload([slow(0, "a"), slow(0, "a")])
+        ht.offload([slow(clock, 0, "a"), slow(clock, 0, "a")])
     assert raised.value.why == ("it takes one or more, each with a name of its own; the names are "
                                 "a, a")
     with pytest.raises(BadInput) as raised:
-        ht.offload([slow(0, "a")]).explain()
+        ht.offload([slow(clock, 0, "a")]).explain()
     assert str(raised.value) == "nothing was decided yet\n  try: call it first"
     with pytest.raises(BadInput) as raised:
         Place("", print)

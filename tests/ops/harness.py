@@ -5,7 +5,7 @@ The yardstick is float32 torch itself: our error, norm-wise, may be four times i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,7 @@ def with_gradients(fn: Fn, inputs: Sequence[torch.Tensor], seeds: Sequence[torch
                    ) -> list[torch.Tensor]:
     """Outputs of `fn`, then the gradients of all float inputs for the given output gradients."""
     leaves = [x.detach().clone().requires_grad_() if x.is_floating_point() else x for x in inputs]
-    out = fn(*leaves)
-    outs = [out] if isinstance(out, torch.Tensor) else list(out)
+    outs = _listed(fn(*leaves))
     floats = [o for o in outs if o.is_floating_point() and o.requires_grad]
     wanted = [x for x in leaves if x.is_floating_point()]
     if not floats or not wanted:
@@ -33,8 +32,7 @@ def with_gradients(fn: Fn, inputs: Sequence[torch.Tensor], seeds: Sequence[torch
 
 
 def seeds_for(fn: Fn, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    out = fn(*inputs)
-    outs = [out] if isinstance(out, torch.Tensor) else list(out)
+    outs = _listed(fn(*inputs))
     generator = torch.Generator().manual_seed(5)
     return [torch.randn(o.shape, generator=generator) for o in outs if o.is_floating_point()]
 
@@ -44,27 +42,46 @@ def assert_like_torch(fn: Fn, *inputs: torch.Tensor, devices: Sequence[str] = ("
     """`fn(*inputs)` and, unless told otherwise, its gradients: right on all `devices`.
 
     `devices` are names for `open_executor`: "ref", or an OpenCL device's label."""
-    seeds = seeds_for(fn, inputs) if gradients else []
+    assert_all_like_torch({"": (fn, inputs)}, devices=devices, gradients=gradients)
+
+
+def assert_all_like_torch(cases: Mapping[str, tuple[Fn, Sequence[torch.Tensor]]], *,
+                          devices: Sequence[str], gradients: bool = True) -> None:
+    """Each of the functions with its inputs, as by `assert_like_torch`; all in one program, since
+    most of the time is a compiler's, and most of that is its start."""
+    seeds = {name: seeds_for(fn, inputs) if gradients else [] for name, (fn, inputs)
+             in cases.items()}
+    names: list[str] = []
 
     def whole(*arguments: torch.Tensor) -> list[torch.Tensor]:
-        if gradients:
-            return with_gradients(fn, arguments[:len(inputs)], arguments[len(inputs):])
-        out = fn(*arguments)
-        return [out] if isinstance(out, torch.Tensor) else list(out)
+        outs, at = [], 0
+        names.clear()
+        for name, (fn, inputs) in cases.items():
+            given = arguments[at:at + len(inputs)]
+            at += len(inputs) + len(seeds[name])
+            found = (with_gradients(fn, given, arguments[at - len(seeds[name]):at]) if gradients
+                     else _listed(fn(*given)))
+            outs += found
+            names.extend(f"{name} output {i} of {len(found)}" for i in range(len(found)))
+        return outs
 
-    batch = [*inputs, *seeds]
+    batch = [t for name, (_, inputs) in cases.items() for t in (*inputs, *seeds[name])]
     exact = [_array(t) for t in whole(*(t.double() if t.is_floating_point() else t
                                         for t in batch))]
     single = [_array(t) for t in whole(*batch)]
     captured = capture_function(whole, batch)
-    for name in devices:
-        executor = open_executor(name)
+    for device in devices:
+        executor = open_executor(device)
         resident = executor.load(compile_graph(captured.graph, executor.spec), captured.states)
         got = resident.submit([t.detach().numpy() for t in batch]).result()
         resident.close()
         assert len(got) == len(exact)
-        for i, (g, e, s) in enumerate(zip(got, exact, single, strict=True)):
-            _assert_close(g, e, s, f"{name}, output {i} of {len(exact)}")
+        for name, g, e, s in zip(names, got, exact, single, strict=True):
+            _assert_close(g, e, s, f"{device}: {name}")
+
+
+def _listed(out: Any) -> list[torch.Tensor]:
+    return [out] if isinstance(out, torch.Tensor) else list(out)
 
 
 def _array(t: torch.Tensor) -> Any:

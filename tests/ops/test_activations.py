@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from harness import assert_like_torch
 
+pytestmark = pytest.mark.spread
+
 ACTIVATIONS: dict[str, Any] = {
     "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.2), "elu": F.elu, "selu": F.selu,
     "celu": F.celu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),

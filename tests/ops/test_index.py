@@ -18,6 +18,8 @@ from handtorch.errors import UnsupportedOp
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
 
+pytestmark = pytest.mark.spread
+
 ROWS = torch.tensor([3, 0, 3, 1, 3])
 GRID = torch.tensor([[2, 0, 1], [2, 2, 0]])
 

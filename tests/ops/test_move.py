@@ -18,6 +18,8 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.graph.node import Graph
 from handtorch.pipeline import compile_graph
 
+pytestmark = pytest.mark.spread
+
 
 def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))

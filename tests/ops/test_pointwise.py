@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from harness import assert_like_torch
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from handtorch.capture.step import capture_function
 from handtorch.graph.device_spec import GENERIC
 from handtorch.pipeline import compile_graph
+
+pytestmark = pytest.mark.spread
 
 SHAPES = st.lists(st.integers(1, 9), min_size=0, max_size=4).map(tuple)
 

@@ -22,6 +22,8 @@ from handtorch.graph.node import Graph
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
 
+pytestmark = pytest.mark.spread
+
 
 def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))

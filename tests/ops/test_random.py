@@ -19,6 +19,8 @@ from handtorch.pipeline import compile_graph
 from handtorch.runtime.choose import open_executor
 from handtorch.runtime.ref.random import philox, uniform
 
+pytestmark = pytest.mark.spread
+
 X, Y = torch.randn(16, 12, generator=torch.Generator().manual_seed(1)), torch.arange(16) % 5
 
 

@@ -16,6 +16,8 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.host import RefExecutor
 
+pytestmark = pytest.mark.spread
+
 KINDS = ("LSTM", "GRU", "RNN")
 
 

@@ -13,6 +13,8 @@ from handtorch import pipeline
 from handtorch.graph.node import Graph, Node, Port, Value
 from handtorch.passes.masks import narrow_masks
 
+pytestmark = pytest.mark.spread
+
 X = torch.randn(64, 48, generator=torch.Generator().manual_seed(0))
 Y = torch.randint(5, (64,), generator=torch.Generator().manual_seed(1))
 

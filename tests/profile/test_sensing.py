@@ -44,6 +44,17 @@ def trained(step: ht.TrainStep, seconds: float) -> int:
     return count
 
 
+def trained_until_read(step: ht.TrainStep, run: Profile) -> int:
+    """Steps, until the sampler has read 10 times: a busy machine lets it start late."""
+    count, give_up = trained(step, 0.2), time.monotonic() + 30
+    sampling = run.sensing._sampling
+    assert sampling is not None
+    while time.monotonic() < give_up and not any(
+            s.signal.meter == "procfs" and len(s.value) >= 10 for s in sampling.readings().series):
+        count += trained(step, 0.05)
+    return count
+
+
 def profiled(step: ht.TrainStep, seconds: float = LONG_S, sheet: str | None = None
              ) -> tuple[Profile, int]:
     with ht.profile(step, name="mlp", sheet=sheet) as run:
@@ -57,10 +68,11 @@ def test_the_machine_is_read_every_10_ms_beside_the_steps(step: ht.TrainStep) ->
     assert len(found.steps) == count
     inside = [s for s in found.samples if s.quantity == "process_busy_s"
               and found.steps[0].start_ns <= s.time_ns <= found.steps[-1].end_ns]
-    missed = [r.value for r in found.results if r.name == "deadlines missed by the sampler"]
-    lasted_s = (found.steps[-1].end_ns - found.steps[0].start_ns) / 1e9
-    assert lasted_s > 0.9 * LONG_S
-    assert 0.6 * lasted_s / 0.01 - (missed[0] or 0) < len(inside) < 1.5 * lasted_s / 0.01
+    (missed,) = [r.value for r in found.results if r.name == "deadlines missed by the sampler"]
+    due = (found.steps[-1].end_ns - found.steps[0].start_ns) / 1e7
+    rarely = any("more rarely" in m.why for m in found.missing)     # to keep to its share
+    assert rarely or 0.6 * due - (missed or 0) < len(inside)
+    assert 0 < len(inside) < 1.5 * due
     assert {s.provenance for s in found.samples} == {"measured"}
     (used,) = [r for r in found.results if r.name == "cores used by the process"]
     assert used.value is not None and 0 < used.value <= (os.cpu_count() or 1) + 0.5
@@ -93,27 +105,27 @@ def cut_short(run: Run) -> str:
 def test_a_sampler_that_dies_takes_only_its_readings_with_it(
         step: ht.TrainStep, tmp_path: Path) -> None:
     with ht.profile(step, name="mlp") as run:
-        before = trained(step, 0.3)
+        before = trained_until_read(step, run)
         assert run.sensing.sampler_pid is not None
         os.kill(run.sensing.sampler_pid, signal.SIGKILL)
         after = trained(step, 0.3)
     assert len(run.run.steps) == before + after
     run.save(tmp_path / "one.htr")
     again = read_run(tmp_path / "one.htr")
-    assert "the sampler died (SIGKILL) after 0." in cut_short(again)
+    assert "the sampler died (SIGKILL) after " in cut_short(again)
     assert "the sampler died (SIGKILL)" in run.table()
 
 
 def test_a_sampler_that_stands_still_is_told(step: ht.TrainStep) -> None:
     with ht.profile(step, name="mlp") as run:
-        trained(step, 0.2)
+        trained_until_read(step, run)
         run.sensing.hold(True)
         trained(step, 0.5)
         began = time.monotonic()
-    assert time.monotonic() - began < 4
+    assert time.monotonic() - began < 15            # 2 s, where nobody else is busy
     said = cut_short(run.run)
     assert "the sampler did not end when asked and was killed" in said
-    assert "no reading from 0." in said
+    assert "no reading from " in said
 
 
 def test_no_room_for_readings_is_told(step: ht.TrainStep, tmp_path: Path,

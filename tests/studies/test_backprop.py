@@ -22,6 +22,8 @@ from handtorch.studies.backprop_pictures import small_digits, started
 from handtorch.studies.study import HOST, Setting, record_setting
 from handtorch.zoo.registry import MODELS
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,8 @@ from handtorch.studies.backprop_one_op import OneOpAtATime, lower_ops, unfused
 from handtorch.studies.backprop_pictures import started
 from handtorch.zoo.registry import MODELS
 
+pytestmark = pytest.mark.spread
+
 ENTRY = MODELS["Model2"]
 BATCH = tuple(t.numpy() for t in ENTRY.batch(32))
 STEPS, WITHIN = 4, 1e-5                     # losses near 3: some 40 ulp

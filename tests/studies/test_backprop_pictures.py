@@ -21,6 +21,8 @@ from handtorch.studies.backprop_pictures import (
 )
 from handtorch.zoo.digits import load_digits
 
+pytestmark = pytest.mark.spread
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

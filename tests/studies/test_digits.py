@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from handtorch.baseline.fair import Timing
 from handtorch.record import RunWriter, read_run
 from handtorch.report import render
 from handtorch.studies import digits
 from handtorch.studies.study import Setting, record_setting
+
+pytestmark = pytest.mark.spread
 
 
 def test_the_study_learns_and_records(opencl_device: Any, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from handtorch.studies.rnn_strategies import A1, TITLES, C, D, E, Strategy
 from handtorch.studies.study import HOST, Setting, record_setting
 from handtorch.zoo.har_data import Windows, generated_windows
 
+pytestmark = pytest.mark.spread
+
 
 def run_on(device: FoundDevice, path: Path) -> tuple[str, Run]:
     with RunWriter.create(path, "test") as record:

@@ -11,6 +11,8 @@ from handtorch.runtime.opencl.discover import FoundDevice, choose
 from handtorch.studies.rnn_learning import WANTED, Learned, Mean, learn, turned
 from handtorch.zoo.har_data import generated_recordings, load_recordings
 
+pytestmark = pytest.mark.spread
+
 
 def test_a_turned_phone_records_vectors_of_the_same_length() -> None:
     rng = np.random.default_rng(0)

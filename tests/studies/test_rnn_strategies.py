@@ -31,6 +31,8 @@ from handtorch.studies.rnn_strategies import (
 )
 from handtorch.zoo.har_data import read_weights, read_windows
 
+pytestmark = pytest.mark.spread
+
 WITHIN = 1e-5                               # of scores around 1; sums in another order differ
 
 

@@ -15,6 +15,8 @@ from handtorch.studies import sgemm
 from handtorch.studies.sgemm import BEST, COLUMNS, LADDER, NUMPY, TORCH, Point, judge, ratios, table
 from handtorch.studies.study import HOST, Setting, record_setting
 
+pytestmark = pytest.mark.spread
+
 GPU = FoundDevice(GENERIC, "phone", 0, False, None)
 CPU = FoundDevice(replace(GENERIC, kind="cpu"), "pocl", 0, False, None)
 

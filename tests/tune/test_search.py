@@ -25,6 +25,8 @@ from handtorch.tune.trial import OutOfTime, Worker
 from tests.tune.deadly_child import CRASH, WRONG, WRONG_EPILOGUE, WRONG_UPDATE
 from tests.tune.test_trial import CONV, DEADLY, conv_tile, tile
 
+pytestmark = pytest.mark.spread
+
 PRODUCTS = (Product(16, 16, 16), Product(8, 16, 24))
 
 

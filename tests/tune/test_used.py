@@ -25,6 +25,8 @@ from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.tune.contained import problems_in
 from handtorch.tune.store import Results, Trial
 
+pytestmark = pytest.mark.spread
+
 FORWARD = Product(16, 32, 24, tb=True)
 UNUSUAL = as_variant("packed KU2 NV3 R5 V4 WGX2 WGY1")
 X, Y = torch.randn(16, 24, generator=torch.Generator().manual_seed(1)), torch.arange(16)

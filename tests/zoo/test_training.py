@@ -31,10 +31,12 @@ def truth(name: str) -> tuple[Weights, dict[str, float]]:
 
 
 OTHER_SEEDS = (1000, 2000)
+# Both devices of a model share what torch gives, so they go to one core; other models to others.
+EACH_MODEL = [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in MODELS]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", EACH_MODEL)
 def test_twenty_steps_end_where_torch_ends(opencl_device: Any, name: str) -> None:
     """And a step waits for nothing, and moves the batch and its losses.
 

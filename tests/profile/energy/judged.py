@@ -6,6 +6,7 @@ intervals contain the truth as often as that."""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from handtorch.profile.energy.model import Attribution, Floats, Ints, Series
-from tests.profile.energy.simulated import Meter, Run, Work, measure, simulate
+from tests.profile.energy.simulated import Meter, Readings, Run, Work, measure, simulate
 
 MANY, CLOSE = 400, 0.05
 LEAST_COVERED, MOST_COVERED = 0.92, 0.98
@@ -94,12 +95,18 @@ def judge_run(run: Run, samples: Ints, got: Attribution) -> dict[str, Floats | I
             "leak": np.array([(rail - np.nansum(total) - idle - rest) / run.rail_j])}
 
 
+@functools.lru_cache(maxsize=128)
+def _measured(meter: Meter, work: Work, skew_ms: float, seed: int) -> tuple[Run, Readings]:
+    """Many estimators are judged by the same runs."""
+    run, seen_by = Scenario("", meter, work, skew_ms=skew_ms).one(seed)
+    return run, measure(run, seen_by, seed)
+
+
 def judge(scenario: Scenario, estimator: Estimator) -> Judged:
     """All seeds of it; the estimator sees spans and readings."""
     rows, spent = [], 0.0
     for seed in range(scenario.first, scenario.first + scenario.seeds):
-        run, meter = scenario.one(seed)
-        readings = measure(run, meter, seed)
+        run, readings = _measured(scenario.meter, scenario.work, scenario.skew_ms, seed)
         begin = time.perf_counter()
         got = estimator(run, readings.series)
         spent += time.perf_counter() - begin

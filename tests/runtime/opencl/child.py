@@ -59,7 +59,7 @@ def go(processes: Sequence[subprocess.Popen[str]]) -> None:
 
 def output(process: subprocess.Popen[str]) -> str:
     """What it printed, once it has ended well."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"exit code {process.returncode}\n{out}\n{err}"
     return out
 

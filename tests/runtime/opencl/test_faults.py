@@ -141,7 +141,7 @@ def test_a_launch_beyond_the_devices_limits(opencl_device: FoundDevice, facts: d
 
 def ends(process: subprocess.Popen[str]) -> tuple[list[str], list[str]]:
     """What it printed and the warnings it gave, once it has ended well."""
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 0, f"{process.returncode}\n{err}"
     return out.splitlines(), re.findall(r"CacheWarning: (.*)", err)
 

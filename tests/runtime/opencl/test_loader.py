@@ -36,7 +36,7 @@ def child(cache: Path, code: str = SEEN, **settings: str) -> Any:
     env = {k: v for k, v in os.environ.items() if k not in SETTINGS}
     env |= {"PYTHONPATH": str(SOURCE), "HANDTORCH_CACHE": str(cache)} | settings
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True,
-                          timeout=60)
+                          timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -127,20 +127,37 @@ def test_pointwise_reference_equals_torch(op: str) -> None:
     np.testing.assert_allclose(got, fn(*map(_t, arrays)).numpy(), rtol=1e-7, atol=1e-12)
 
 
-def test_pointwise_ops_on_a_device_equal_the_reference(opencl_device: Any) -> None:
-    """All of them as the outputs of one program, which is compiled once."""
+def one_program(drafts: list[tuple[str, list[Any], dict[str, Attr]]]) -> tuple[Graph, list[Any]]:
+    """A graph of all of them, none of which knows of the others, and its batch in float32."""
     nodes, given, fresh = [], [], 0
-    for op, (arrays, _) in POINTWISE.items():
-        arrays = [a.astype("f4") if a.dtype == "f8" else a for a in arrays]
+    for op, arrays, attrs in drafts:
+        arrays = [np.asarray(a, "f4" if a.dtype.kind == "f" else a.dtype, order="C")
+                  for a in arrays]
         values = tuple(Value(fresh + i, a.shape, KINDS[a.dtype.name]) for i, a in enumerate(arrays))
-        outs = infer_outputs(Node(op, values, ()), fresh + len(values))
-        fresh += len(values) + 1
-        nodes.append(Node(op, values, outs))
+        fresh += len(values)
+        outs = infer_outputs(Node(op, values, (), attrs), fresh)
+        fresh += len(outs)
+        nodes.append(Node(op, values, outs, attrs))
         given += arrays
     graph = Graph(tuple(nodes), tuple(Port(f"x{v.id}", v) for n in nodes for v in n.inputs), (),
-                  tuple(Port(n.op, n.outputs[0]) for n in nodes))
-    want, got = (e.load(compile_graph(graph, e.spec), {}).submit(given).result()
-                 for e in (RefExecutor(), open_executor(opencl_device.label)))
+                  tuple(Port(f"y{v.id}", v) for n in nodes for v in n.outputs))
+    return graph, given
+
+
+def on_both(graph: Graph, given: list[Any], device: str) -> tuple[list[Any], list[Any]]:
+    """What the reference makes of it, and the device."""
+    results = []
+    for executor in (RefExecutor(), open_executor(device)):
+        resident = executor.load(compile_graph(graph, executor.spec), {})
+        results.append(list(resident.submit(given).result()))
+        resident.close()
+    return results[0], results[1]
+
+
+def test_pointwise_ops_on_a_device_equal_the_reference(opencl_device: Any) -> None:
+    """All of them as the outputs of one program, which is compiled once."""
+    graph, given = one_program([(op, arrays, {}) for op, (arrays, _) in POINTWISE.items()])
+    want, got = on_both(graph, given, opencl_device.label)
     for op, w, g in zip(POINTWISE, want, got, strict=True):
         np.testing.assert_allclose(g, w, rtol=4e-6, atol=1e-6, err_msg=op)
 
@@ -163,20 +180,24 @@ def test_reference_equals_torch(case: Case) -> None:
         np.testing.assert_allclose(g, w.numpy(), rtol=1e-12, atol=1e-12)   # float64 throughout
 
 
-@pytest.mark.parametrize("case", CASES, ids=IDS)
-def test_device_equals_reference(case: Case, opencl_device: Any) -> None:
-    op, arrays, attrs, _ = case
-    arrays = [np.asarray(a, "f4" if a.dtype.kind == "f" else a.dtype, order="C") for a in arrays]
-    node = made(op, arrays, attrs)
-    graph = Graph((node,), tuple(Port(f"x{v.id}", v) for v in node.inputs), (),
-                  tuple(Port(f"y{v.id}", v) for v in node.outputs))
-    if OPS[op].in_place:
-        pytest.skip("writes its input in place; tested by whole steps, test_api")
-    results = [e.load(compile_graph(graph, e.spec), {}).submit(arrays).result()
-               for e in (RefExecutor(), open_executor(opencl_device.label))]
-    for want, got in zip(*results, strict=True):
-        scale = np.abs(want).max(initial=1e-3)
-        np.testing.assert_allclose(got, want, rtol=0, atol=4e-6 * scale)
+# What writes its input in place is tested by whole steps, in tests/api.
+ON_A_DEVICE = [(name, case) for name, case in zip(IDS, CASES, strict=True)
+               if not OPS[case[0]].in_place]
+PARTS = 6
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_device_equals_reference(part: int, opencl_device: Any) -> None:
+    """Many in one program: most of the time is the compiler's, and it likes one large text more
+    than many small ones."""
+    chosen = ON_A_DEVICE[part::PARTS]
+    graph, given = one_program([(op, arrays, attrs) for _, (op, arrays, attrs, _) in chosen])
+    want, got = on_both(graph, given, opencl_device.label)
+    names = [name for (name, _), node in zip(chosen, graph.nodes, strict=True)
+             for _ in node.outputs]
+    for name, w, g in zip(names, want, got, strict=True):
+        scale = np.abs(w).max(initial=1e-3)
+        np.testing.assert_allclose(g, w, rtol=0, atol=4e-6 * scale, err_msg=name)
 
 
 @pytest.mark.parametrize("label", [7, -1])
