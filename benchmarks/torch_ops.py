@@ -2,7 +2,7 @@
 
     python benchmarks/torch_ops.py [--models A,B] [--rounds N] [--threads N] [--json]
 
-Steps run plain, under our hook and under torch.profiler, in an order drawn anew each round. Every
+Steps run plain, recorded by us and under torch.profiler, in an order drawn anew each round. Every
 call of an operation has the best of its rounds, so that another program's time slice is not taken
 for the operation; an operation's figure is the sum over its calls in a step, and one inside another
 is part of that one, on both sides. The allocator keeps what is freed, so that no way of running
@@ -34,24 +34,24 @@ from handtorch.zoo.registry import MODELS
 BATCH = {"HarLSTM": 32, "ResNet50": 4, "DenseNet40_12": 4, "SqueezeNet1_1": 16, "Model4": 256,
          "CharCNN": 8, "DQN": 32, "Seq2Seq": 8}
 LEAST_MS, WITHIN, OWN_WITHIN = 1.0, 0.10, 0.05
-PROBING, MOST = 12, 4                       # rounds in which asking is timed; rounds, at most times
-SPECIAL = 1 + PROBING                       # rounds that are not counted
+MOST = 4                                    # rounds, at most times
+SPECIAL = 3                                 # rounds that are not counted: caches, and one is learnt
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """One operation of one model: ms a step by our hook and by torch.profiler."""
+    """One operation of one model: ms a step by ours and by torch.profiler."""
 
     model: str
     op: str
     calls: int
-    hook_ms: float
+    ours_ms: float
     profiler_ms: float
     own: float                              # torch.profiler's odd rounds over its even ones
 
     @property
     def ratio(self) -> float:
-        return self.hook_ms / self.profiler_ms
+        return self.ours_ms / self.profiler_ms
 
     @property
     def verdict(self) -> str:
@@ -71,7 +71,7 @@ class Compared:
     rounds: int
     ops: int                                # operations of a step, whatever they take
     plain_ms: float
-    hook_ms: float
+    ours_ms: float
     profiler_ms: float
     rows: tuple[Agreement, ...]
 
@@ -110,9 +110,9 @@ class Sides:
         torch.manual_seed(0)
         model = entry.make()
         self._step, self._batch = entry.step(model, entry.optimizers(model)), entry.batch(size)
-        self._ops = TorchOps(PROBING)
-        self.wall_ms: dict[str, list[float]] = {"plain": [], "hook": [], "profiler": []}
-        self.hook, self.profiler = list[Calls](), list[Calls]()
+        self._ops = TorchOps()
+        self.wall_ms: dict[str, list[float]] = {"plain": [], "ours": [], "profiler": []}
+        self.ours, self.profiler = list[Calls](), list[Calls]()
 
     def run(self, way: str) -> None:
         getattr(self, f"_{way}")()
@@ -125,13 +125,10 @@ class Sides:
     def _plain(self) -> None:
         self._timed("plain")
 
-    def _hook(self) -> None:
+    def _ours(self) -> None:
         with self._ops.step():
-            self._timed("hook")
-        asking = self._ops.asking
-        # The best of many calls was also asked for in the least time, so no more is taken off.
-        self.hook.append([(op.name, (op.end_ns - op.start_ns + asking.spent_ns(op.label.op)
-                                     - asking.least_ns(op.label.op)) / 1e6)
+            self._timed("ours")
+        self.ours.append([(op.name, (op.end_ns - op.start_ns) / 1e6)
                           for op in self._ops.steps.pop().ops])
 
     def _profiler(self) -> None:
@@ -143,26 +140,26 @@ class Sides:
 def compare(name: str, size: int, rounds: int) -> Compared:
     sides, order = Sides(name, size), random.Random(0)
     for number in range(SPECIAL + MOST * rounds):
-        for way in order.sample(["plain", "hook", "profiler"], 3):
+        for way in order.sample(["plain", "ours", "profiler"], 3):
             sides.run(way)
-        if number + 1 == SPECIAL:           # warmed up; these steps of the hook are special
-            sides.hook.clear()
+        if number + 1 == SPECIAL:           # warmed up; these steps are special
+            sides.ours.clear()
             sides.profiler.clear()
         done = number + 1 - SPECIAL
         if done > 0 and done % rounds == 0:
             rows = agreements(name, sides)
             if all(row.verdict != "not judged" for row in rows):
                 break
-    plain, hook, profiler = (min(sides.wall_ms[w][SPECIAL:])
-                             for w in ("plain", "hook", "profiler"))
-    return Compared(name, done, len(sides.hook[0]), plain, hook, profiler, rows)
+    plain, ours, profiler = (min(sides.wall_ms[w][SPECIAL:])
+                             for w in ("plain", "ours", "profiler"))
+    return Compared(name, done, len(sides.ours[0]), plain, ours, profiler, rows)
 
 
 def agreements(name: str, sides: Sides) -> tuple[Agreement, ...]:
     """What the rounds so far say of each operation, longest first."""
-    ours, theirs = best(sides.hook), best(sides.profiler)
+    ours, theirs = best(sides.ours), best(sides.profiler)
     odd, even = best(sides.profiler[::2]), best(sides.profiler[1::2])
-    calls = Counter(op for op, _ in sides.hook[0])
+    calls = Counter(op for op, _ in sides.ours[0])
     rows = [Agreement(name, op, calls[op], ours[op], ms, odd[op] / even[op])
             for op, ms in theirs.items() if ms >= LEAST_MS]
     return tuple(sorted(rows, key=lambda row: -row.profiler_ms))
@@ -172,11 +169,11 @@ def shown(found: Compared, say: Callable[[str], object] = print) -> None:
     def more(ms: float) -> str:
         each_us = 1000 * (ms - found.plain_ms) / found.ops
         return f"{ms / found.plain_ms:.2f}x ({each_us:+.1f} us an operation)"
-    say(f"{found.model} b{BATCH[found.model]}: plain {found.plain_ms:.1f} ms, hook "
-        f"{more(found.hook_ms)}, torch.profiler {more(found.profiler_ms)}; {found.ops} operations, "
+    say(f"{found.model} b{BATCH[found.model]}: plain {found.plain_ms:.1f} ms, ours "
+        f"{more(found.ours_ms)}, torch.profiler {more(found.profiler_ms)}; {found.ops} operations, "
         f"{found.rounds} rounds")
     for row in found.rows:
-        say(f"  {row.op.removeprefix('aten::'):28} {row.calls:5} calls  {row.hook_ms:9.2f} ms, "
+        say(f"  {row.op.removeprefix('aten::'):28} {row.calls:5} calls  {row.ours_ms:9.2f} ms, "
             f"torch.profiler {row.profiler_ms:9.2f} ms  {row.ratio:5.2f}  (itself {row.own:4.2f})  "
             f"{row.verdict}")
 

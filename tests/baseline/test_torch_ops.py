@@ -64,7 +64,8 @@ def test_operations_and_gaps_are_the_step(rows: TorchRows) -> None:
         assert spans[0][0] == step.start_ns and spans[-1][1] == step.end_ns
         assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert [s.id for s in rows.steps] == [7, 8, 9]
-    assert [s.start_ns for s in rows.steps[1:]] == [s.end_ns for s in rows.steps[:-1]]
+    # Between two steps only the record of the first is read.
+    assert all(a.end_ns <= b.start_ns for a, b in pairwise(rows.steps))
 
 
 def test_training_is_the_same_with_and_without() -> None:
@@ -177,10 +178,16 @@ def test_a_step_that_goes_another_way_is_seen_and_the_next_learnt() -> None:
 
     plain = [("aten::add", 4), ("aten::mul", 4)]
     assert run("plain") == plain
-    assert run("longer") == [("aten::add", 4), ("aten::exp", 4), ("aten::mul", 4)]
-    assert run("plain") == plain and run("plain") == plain
+    longer = [("aten::add", 4), ("aten::exp", None), ("aten::mul", 4)]
+    assert run("longer") == longer
+    (unknown,) = (r for r in ops.rows("n").launches if r.op == "exp")
+    assert (unknown.moved_bytes, unknown.layer, unknown.phase, unknown.work_reason) == (
+        None, "", "forward", "the step went another way than the one that was learnt")
+    assert run("longer") == [("aten::add", 4), ("aten::exp", 4), ("aten::mul", 4)]      # learnt
+    assert run("plain") == plain                # both are at its edges, and shorter is another way
+    assert run("plain") == plain and not ops._learns
+    assert run("wider") == [("aten::add", 4), ("aten::ones", None), ("aten::mul", None)]
     assert run("wider") == [("aten::add", 4), ("aten::ones", None), ("aten::mul", 8)]
-    assert run("plain") == plain
 
 
 def test_one_watch_at_a_time() -> None:
@@ -188,6 +195,14 @@ def test_one_watch_at_a_time() -> None:
     with pytest.raises(BadInput) as told, first.step(), second.step():
         pass
     assert str(told.value) == ("watching torch's operations: another watch is on\n"
+                               "  try: end that one first")
+
+
+def test_not_while_a_profiler_of_torch_is_on() -> None:
+    with (torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]),
+          pytest.raises(BadInput) as told, TorchOps().step()):
+        pass
+    assert str(told.value) == ("watching torch's operations: a profiler of torch's is on\n"
                                "  try: end that one first")
 
 

@@ -11,11 +11,11 @@ from benchmarks import torch_ops
 from benchmarks.torch_ops import Agreement
 
 
-@pytest.mark.parametrize("hook_ms, own, verdict", [
+@pytest.mark.parametrize("ours_ms, own, verdict", [
     (1.09, 1.0, "agrees"), (1.12, 1.0, "DIFFERS"), (0.88, 1.0, "DIFFERS"), (0.91, 0.96, "agrees"),
     (1.5, 1.06, "not judged")])
-def test_verdicts(hook_ms: float, own: float, verdict: str) -> None:
-    assert Agreement("m", "aten::mm", 1, hook_ms, 1.0, own).verdict == verdict
+def test_verdicts(ours_ms: float, own: float, verdict: str) -> None:
+    assert Agreement("m", "aten::mm", 1, ours_ms, 1.0, own).verdict == verdict
 
 
 def test_every_large_operation_has_a_row(capsys: pytest.CaptureFixture[str],
@@ -30,5 +30,5 @@ def test_every_large_operation_has_a_row(capsys: pytest.CaptureFixture[str],
     (model,) = record["models"]
     rows = {r["op"]: r for r in model["rows"]}
     assert rows["aten::linear"]["calls"] == 3 and rows["aten::mm"]["calls"] == 5
-    assert all(r["hook_ms"] > 0 and r["profiler_ms"] > 0 for r in rows.values())
+    assert all(r["ours_ms"] > 0 and r["profiler_ms"] > 0 for r in rows.values())
     assert code == (1 if record["verdicts"].get("DIFFERS") else 0)

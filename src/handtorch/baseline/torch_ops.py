@@ -1,8 +1,10 @@
 """Torch's operations on the CPU as rows of a run, in the form of a device's launches.
 
-The hook stands above autograd, on a dispatch key that torch itself leaves to tests, so that what
-runs is what runs without it. A `TorchDispatchMode` stands below and changes the run: while one is
-on, autograd adds up gradients out of place (on a ResNet50, `add` took twice its time).
+When an operation ran is what torch itself recorded. Where it comes from and what work it is, a hook
+finds out in one step that is learnt; later ones that run the same have the same labels. The hook
+stands above autograd, on a dispatch key that torch leaves to tests, so that what runs is what runs
+without it. A `TorchDispatchMode` stands below and changes the run: while one is on, autograd adds
+up gradients out of place (on a ResNet50, `add` took twice its time).
 
 An operation that calls others is one row, named as torch.profiler names its outermost `aten::`
 event."""
@@ -11,16 +13,17 @@ from __future__ import annotations
 
 import linecache
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from handtorch.baseline.torch_asking import Asking, dispatch_key
 from handtorch.baseline.torch_origin import Origin, Origins
+from handtorch.baseline.torch_recorder import Recorded, recording
 from handtorch.baseline.torch_work import work
 from handtorch.errors import BadInput
 from handtorch.record import Clock, Gap, Launch, Place, Step
@@ -30,26 +33,35 @@ _KEY_NAME = "TESTING_ONLY_GenericMode"
 _NO_QUEUE = "torch runs it where it is called: there is no queue"
 _NOT_FOLLOWED = "who else reads the results of torch's operations is not followed"
 _NO_RULE = "no rule for the arithmetic of this operation"
+_ANOTHER_WAY = "the step went another way than the one that was learnt"
 _now = time.monotonic_ns
 
 
-_KEY = dispatch_key(_KEY_NAME)
+def _dispatch_key(name: str) -> torch._C.DispatchKey:
+    key = torch._C._parse_dispatch_key(name)
+    assert key is not None, f"this torch has no dispatch key {name}"
+    return key
+
+
+_KEY = _dispatch_key(_KEY_NAME)
 _KEYS = torch._C.DispatchKeySet(_KEY)
 
 
 class Label(NamedTuple):
     """What is said of an operation, equal in every step."""
 
-    op: Any
-    shape: Any                                  # of its first argument, if that is a tensor
     name: str
+    shape: tuple[int, ...]                      # of its first argument, if that is a tensor
     origin: Origin
     flops: int | None
-    moved_bytes: int
+    moved_bytes: int | None
+
+    def fits(self, op: Recorded) -> bool:
+        return (self.name, self.shape) == (op.name, op.shape)
 
 
 class Seen(NamedTuple):
-    """One operation as the hook saw it."""
+    """One operation of a step."""
 
     label: Label
     start_ns: int
@@ -88,23 +100,22 @@ class TorchRows:
 class TorchOps:
     """Watches the steps run inside `with ops.step():`; at other times torch is as ever.
 
-    A step's window begins where the one before it ended, until `pause()`: then it begins with its
-    call. One of them at a time, on one thread (autograd's CPU work runs on the caller's).
+    A step's window begins where reading the record of the one before it ended, until `pause()`:
+    then it begins with its call. One of them at a time, on one thread (autograd's CPU work runs on
+    the caller's).
 
     The first step is learnt: layers, lines and work, some 15 us an operation. Later ones are only
-    stamped as long as they run the same operations on the same shapes; one that does not is
-    labelled as far as can be seen, and the next is learnt again.
+    recorded as long as they run the same operations on the same shapes. In one that does not, the
+    operations that are others have no work and no layer, and the next step is learnt again."""
 
-    The next `probing` ones also find out what asking for each operation takes."""
-
-    def __init__(self, probing: int = 1) -> None:
+    def __init__(self) -> None:
         self.steps: list[SeenStep] = []
+        self.error_ns = 0                       # how far off a stamp can be
         self._origins = Origins()
-        self._ops: list[tuple[Label, int, int]] = []
+        self._asked: list[tuple[Origin, int | None, int]] = []     # of the step being learnt
         self._known: list[Label] = []           # of the step that was learnt
         self._learns = True
         self._reached_ns: int | None = None
-        self.asking, self._probing, self._probes = Asking(), probing, 0
 
     @contextmanager
     def step(self) -> Iterator[None]:
@@ -113,65 +124,65 @@ class TorchOps:
         if _watching is not None:
             raise BadInput("watching torch's operations", why="another watch is on",
                            fix="end that one first")
-        self._ops = []
-        if self._learns:
-            self._known = []
+        self._asked = []
         with ExitStack() as undo:
-            if self._learns:
-                undo.enter_context(self._origins.follow())
-            _install()
             _watching = self
             undo.callback(_forget)
+            record = undo.enter_context(recording())
             called_ns = _now()
-            with torch._C._IncludeDispatchKeyGuard(_KEY):
+            if self._learns:
+                with self._origins.follow(), _hooked():
+                    yield
+            else:
                 yield
             end_ns = _now()
         start_ns = called_ns if self._reached_ns is None else self._reached_ns
-        spent = self.asking.spent_ns
-        seen = tuple(Seen(label, min(a + spent(label.op), b), b) for label, a, b in self._ops)
-        self.steps.append(SeenStep(start_ns, called_ns, end_ns, seen))
-        self._reached_ns = end_ns
-        learnt = self._learns
-        self._learns = not learnt and len(seen) != len(self._known)     # it went another way
-        self._known = [op.label for op in seen]
-        if self._probes:
-            self.asking.learn()
-        self._probes = self._probing if learnt else max(0, self._probes - 1)
+        seen = self._learnt(record.ops) if self._learns else self._labelled(record.ops)
+        self.steps.append(SeenStep(start_ns, called_ns, end_ns, tuple(seen)))
+        self.error_ns = max(self.error_ns, record.error_ns)
+        self._reached_ns = _now()               # reading the record belongs to no step
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(name=CLOCK, offset_ns=0, error_ns=self.error_ns, provenance="measured")
 
     def pause(self) -> None:
         """What happens until the next step is not part of it."""
         self._reached_ns = None
 
-    def run(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def asked(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The operation's result; called by the hook."""
-        at = len(self._ops)
-        if at < len(self._known):               # little is done here: it would empty the caches
-            label = self._known[at]
-            if label.op is op and (label.shape is None or label.shape == args[0].shape):
-                if self._probes:
-                    self.asking.probe(op, args, kwargs)
-                start_ns = _now()
-                out = op(*args, **kwargs)
-                end_ns = _now()
-                self._ops.append((label, start_ns, end_ns))
-                return out
         if op.namespace == "profiler":          # torch's own marks, which do no work
             return op(*args, **kwargs)
-        return self._learn(op, args, kwargs)
-
-    def _learn(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        origin = self._origins.current(3)
+        origin = self._origins.current(2)
         first = torch._C._autograd._get_sequence_nr()
-        start_ns = _now()
         out = op(*args, **kwargs)
-        end_ns = _now()
         self._origins.made(first, torch._C._autograd._get_sequence_nr(), origin)
-        shape = args[0].shape if args and isinstance(args[0], torch.Tensor) else None
-        label = Label(op, shape, op._schema.name, origin, *work(op, args, kwargs, out))
-        self._ops.append((label, start_ns, end_ns))
-        del self._known[len(self._ops) - 1:]    # what follows has another place
+        self._asked.append((origin, *work(op, args, kwargs, out)))
         return out
 
+    def _learnt(self, ops: Sequence[Recorded]) -> list[Seen]:
+        """In the record an operation of the hook's holds the operation itself."""
+        inner = [op.inside[0] for op in ops]
+        assert [op.name for op in inner] == [op.name for op in ops], "hook and record differ"
+        self._known = [Label(op.name, op.shape, *asked)
+                       for op, asked in zip(inner, self._asked, strict=True)]
+        self._learns = False
+        return [Seen(label, op.start_ns, op.end_ns)
+                for label, op in zip(self._known, inner, strict=True)]
+
+    def _labelled(self, ops: Sequence[Recorded]) -> list[Seen]:
+        """Known are the operations up to the first that is another, and those after the last."""
+        same = list(takewhile(lambda both: both[0].fits(both[1]),
+                              zip(self._known, ops, strict=False)))
+        self._learns = len(same) != max(len(ops), len(self._known))
+        rest = min(len(ops), len(self._known)) - len(same)
+        tail = list(takewhile(lambda both: both[0].fits(both[1]),
+                              zip(self._known[::-1][:rest], ops[::-1][:rest], strict=True)))[::-1]
+        phase = same[-1][0].origin.phase if same else "forward"
+        other = [(Label(op.name, op.shape, Origin("", phase, None), None, None), op)
+                 for op in ops[len(same):len(ops) - len(tail)]]
+        return [Seen(label, op.start_ns, op.end_ns) for label, op in (*same, *other, *tail)]
 
     def rows(self, subject: str, kind: str = "training", first_id: int = 0) -> TorchRows:
         """Steps numbered from 0, with ids from `first_id`."""
@@ -183,7 +194,7 @@ class TorchOps:
                               provenance="measured"))
             launches += [_launch(key, i, op) for i, op in enumerate(seen.ops)]
             gaps += _gaps(key, seen)
-        return TorchRows(place(), clock(), tuple(steps), tuple(launches), tuple(gaps))
+        return TorchRows(place(), self.clock, tuple(steps), tuple(launches), tuple(gaps))
 
 
 def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> TorchOps:
@@ -193,10 +204,6 @@ def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> Torch
         with ops.step():
             call(*batch)
     return ops
-
-
-def clock() -> Clock:
-    return Clock(name=CLOCK, offset_ns=0, error_ns=0, provenance="measured")
 
 
 def place() -> Place:
@@ -212,8 +219,14 @@ def _launch(step: int, number: int, op: Seen) -> Launch:
         phase=said.origin.phase, source_line=_shown(said.origin.line), clock=CLOCK, queued_ns=None,
         submit_ns=None, start_ns=op.start_ns, end_ns=op.end_ns, times_reason=_NO_QUEUE,
         flops=said.flops, moved_bytes=said.moved_bytes,
-        work_reason="" if said.flops is not None else _NO_RULE, provenance="measured",
+        work_reason=_why_unknown(said), provenance="measured",
         lane=LANE, node=f"{number} {name}", spared_reason=_NOT_FOLLOWED)
+
+
+def _why_unknown(said: Label) -> str:
+    if said.moved_bytes is None:
+        return _ANOTHER_WAY
+    return "" if said.flops is not None else _NO_RULE
 
 
 def _shown(line: tuple[str, int] | None) -> str:
@@ -249,15 +262,18 @@ def _forget() -> None:
     _watching = None
 
 
-def _install() -> None:
-    """The hook is known to torch; it is asked only while a step is watched."""
+@contextmanager
+def _hooked() -> Iterator[None]:
+    """The hook is asked for every operation; it stays known to torch afterwards."""
     if not _library:
         library = torch.library.Library("_", "IMPL")
-        library.fallback(_asked, _KEY_NAME)
+        library.fallback(_ask, _KEY_NAME)
         _library.append(library)
+    with torch._C._IncludeDispatchKeyGuard(_KEY):
+        yield
 
 
-def _asked(op: Any, *args: Any, **kwargs: Any) -> Any:
+def _ask(op: Any, *args: Any, **kwargs: Any) -> Any:
     with torch._C._ExcludeDispatchKeyGuard(_KEYS):  # what the operation calls is part of it
         assert _watching is not None, "asked outside of a step"
-        return _watching.run(op, args, kwargs)
+        return _watching.asked(op, args, kwargs)

@@ -75,10 +75,11 @@ class TorchProfile:
     @property
     def run(self) -> Run:
         """Everything that was recorded, as the rows of a run file."""
-        from handtorch.baseline.torch_ops import clock
         info = RunInfo(id=uuid.uuid4().hex, command="ht.profile", started_utc=self._began,
                        duration_ns=self._took_ns, status="complete")
-        rows = [clock(), *self.rows()]
+        made = self.rows()
+        assert self._ops is not None, "it has rows"
+        rows = [self._ops.clock, *made]
         if self.sensing is None:
             return as_run(info, rows)
         rows += self.sensing.rows(self.name)
