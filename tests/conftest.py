@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
@@ -67,10 +67,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture, mark in MARK_OF_FIXTURE.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(mark)
-    _spread(items)
     again = [item for item in items if _is_repeated(item)]
     if again:
         config.hook.pytest_deselected(items=again)
+    items[:] = [item for item in items if not _is_repeated(item)]
+    _spread(items)
     if getattr(config.option, "loadgroup", False):      # a file is one, unless it says otherwise
         for item in items:
             if item.get_closest_marker("xdist_group") is None:
@@ -78,26 +79,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # Files that compile kernels first: the end of a run, where cores wait for one another, is then
     # made of short ones.
     heavy = Counter(item.path for item in items if item.get_closest_marker("opencl"))
-    items[:] = sorted((i for i in items if not _is_repeated(i)), key=lambda i: -heavy[i.path])
+    items.sort(key=lambda item: -heavy[item.path])
+
+
+def _given(item: pytest.Item) -> dict[str, Any]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
+def _of_ref(item: pytest.Item) -> bool:
+    """Whether it is the reference's turn in a test of both the reference and a device."""
+    return "ref" in (_given(item).get("device"), _given(item).get("place"))
 
 
 def _is_repeated(item: pytest.Item) -> bool:
-    """Whether a test of both the reference and a device has the reference's turn on another than
-    the first device: it would do the same once more."""
-    given = getattr(item, "callspec", None)
-    if given is None or "ref" not in (given.params.get("device"), given.params.get("place")):
-        return False
-    on = given.params.get("opencl_device")
-    return on in devices()[1:]
+    """Whether the reference's turn comes on another than the first device: it would be the same."""
+    return _of_ref(item) and _given(item).get("opencl_device") in devices()[1:]
 
 
 def _spread(items: list[pytest.Item]) -> None:
     """Tests marked `spread` go to the devices in turn, in each file; the other turns are slow."""
     seen = Counter[tuple[Path, str]]()
     for item in items:
-        given = getattr(item, "callspec", None)
-        on = given and given.params.get("opencl_device")
-        if on is None or item.get_closest_marker("spread") is None or on not in devices():
+        on = _given(item).get("opencl_device")
+        if (on is None or item.get_closest_marker("spread") is None or _of_ref(item)
+                or any(map(item.get_closest_marker, ("slow", "timed"))) or on not in devices()):
             continue
         turn = seen[item.path, on.label]
         seen[item.path, on.label] += 1

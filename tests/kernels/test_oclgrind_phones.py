@@ -33,7 +33,7 @@ from tests.kernels.phone_cases import FAMILIES, phone_cases
 from tests.kernels.phones import PHONES, over_limits
 
 MOST_S = 1500                       # of one sweep; a minute or two here
-QUICK = 6                           # cases of a family
+QUICK = 3                           # cases of a family
 each_phone = pytest.mark.parametrize("phone", PHONES)
 
 
