@@ -1,0 +1,1 @@
+"""Recognition here or elsewhere: pictures, recipes, and what each step of it costs."""
