@@ -104,7 +104,7 @@ class Decoders:
             process = subprocess.Popen(
                 [sys.executable, "-m", "handtorch.cloud.picture_child",
                  str(self._limits.picture_memory_bytes)],
-                stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                 env={**knobs.environment_for_child(), "OPENBLAS_NUM_THREADS": "1"})
         child = _Child(process, *await asyncio.open_connection(sock=ours, limit=_SOCKET_BYTES))
         try:

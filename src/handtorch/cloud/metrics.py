@@ -80,7 +80,9 @@ class Metrics:
 
     def text(self) -> str:
         lines = []
-        for metric in (self.requests, self.steps, self.batches, *self.gauges):
+        every: list[Counter | Histogram | Gauge] = [self.requests, self.steps, self.batches,
+                                                    *self.gauges]
+        for metric in every:
             lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
             lines += [f"{metric.name}{suffix}{_labels(labels)} {value:g}"
                       for suffix, labels, value in metric.rows()]

@@ -15,6 +15,7 @@ import resource
 import socket
 import struct
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -73,8 +74,9 @@ def main(memory_bytes: int) -> int:
     sock.sendall(b"!")
     while question := _frame(sock):
         told = json.loads(question)
-        recipe = Recipe(**{k: tuple(v) if isinstance(v, list) else v
-                           for k, v in told["recipe"].items()})
+        fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v
+                                  for k, v in told["recipe"].items()}
+        recipe = Recipe(**fields)
         sock.sendall(answer(recipe, PictureLimits(most_pixels=told["most_pixels"]), _frame(sock)))
     return 0
 
