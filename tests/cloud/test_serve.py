@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import trustme
 
 from handtorch import knobs
 from handtorch.api.load import load_inference
+from handtorch.cli import main as cli
 from handtorch.cloud.protocol import STEPS, Wanted, decode_response
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.store.sample import SAMPLE, data_of, model_file
@@ -204,12 +206,11 @@ def test_tls(tmp_path: Path) -> None:
         assert running.end() == 0
 
 
-def refused(*argv: str, **environment: str) -> tuple[int, str]:
-    done = subprocess.run([sys.executable, "-m", "handtorch", "serve", *argv], text=True,
-                          env={**knobs.environment_for_child(), **environment}, timeout=60,
-                          capture_output=True, check=False)
-    assert done.stdout == ""
-    return done.returncode, done.stderr
+def refused(*argv: str) -> tuple[int, str]:
+    out, err = io.StringIO(), io.StringIO()
+    code = cli.main(["serve", *argv], out, err)
+    assert out.getvalue() == ""
+    return code, err.getvalue()
 
 
 @pytest.mark.parametrize(("argv", "said"), [
@@ -231,8 +232,9 @@ def test_what_is_not_served_is_said(argv: tuple[str, ...], said: str) -> None:
     assert said in err
 
 
-def test_a_short_token_is_refused() -> None:
-    code, err = refused(*REF, HANDTORCH_TOKEN="short")
+def test_a_short_token_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDTORCH_TOKEN", "short")
+    code, err = refused(*REF)
     assert code == 2 and "fewer than 16 characters" in err
 
 

@@ -34,7 +34,7 @@ class Limits:
 
 def limits_with(given: Sequence[str]) -> Limits:
     """The defaults, but for those that are given as NAME=NUMBER."""
-    limits, kinds = Limits(), {f.name: type(f.default) for f in fields(Limits)}
+    limits, kinds = Limits(), {f.name: type(getattr(Limits, f.name)) for f in fields(Limits)}
     for text in given:
         name, _, number = text.partition("=")
         if name not in kinds:
