@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handtorch.cloud.batching import Arrays, Batcher, BatchLimits
+from handtorch.cloud.batching import Arrays, Batcher, BatchLimits, Cost
 from handtorch.cloud.refused import ClientGone, Refused
 from handtorch.errors import BadInput
 
@@ -215,3 +215,21 @@ def test_an_engine_that_breaks_is_no_silence() -> None:
                 with pytest.raises(RuntimeError, match="broken"):
                     await batcher.run(rows(1), here)
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(("own_s", "each_s", "worth_s"), [
+    (0.050, 0.001, 0.010), (0.010, 0.010, 0.002), (0.0, 0.010, 0.0)])
+def test_a_wait_is_worth_a_fifth_of_what_a_batch_saves(own_s: float, each_s: float,
+                                                       worth_s: float) -> None:
+    cost = Cost()
+    assert cost.worth_s() == float("inf")
+    for rows in (1, 8, 3, 1, 5, 2, 8, 4, 1):
+        cost.saw(rows, own_s + each_s * rows)
+    assert cost.worth_s() == pytest.approx(worth_s, abs=1e-9)
+
+
+def test_what_is_always_the_same_size_tells_nothing() -> None:
+    cost = Cost()
+    for _ in range(50):
+        cost.saw(1, 0.01)
+    assert cost.worth_s() == float("inf")
