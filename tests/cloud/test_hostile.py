@@ -15,13 +15,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
-import handtorch as ht
 from handtorch.cloud.protocol import HEAD_LENGTH, Message, Request, Tensor, encode_request
 from handtorch.store.sample import SAMPLE
-from tests.cloud.serving import Running, asked, digits, error, heard, raw, serving, tensors
+from tests.cloud.serving import (
+    Running,
+    asked,
+    digits,
+    error,
+    heard,
+    raw,
+    save_seeing,
+    serving,
+    tensors,
+)
 
 LIMITS = {"head_s": 1.0, "first_byte_s": 1.0, "body_s": 3.0, "least_bytes_per_s": 8192,
           "body_bytes": 1 << 20, "keep_alive_s": 2.0, "answer_s": 2.0, "picture_s": 5.0}
@@ -30,14 +38,8 @@ INFER = "/v2/models/digits/infer"
 
 @pytest.fixture(scope="module")
 def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny net for pictures, as a file."""
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(),
-                              torch.nn.Linear(4 * 36, 7))
     path = tmp_path_factory.mktemp("net") / "seeing.ht"
-    model = ht.inference(net, example=(torch.zeros(2, 3, 8, 8),), device="ref")
-    model.save(path)
-    model.close()
+    save_seeing(path)
     return path
 
 
