@@ -160,8 +160,10 @@ def block(side: Side, connections: int, seconds: float) -> Block:
         thread.join()
     took = time.perf_counter() - begin
     every = sorted(ms for kept in latencies for ms in kept)
-    if failed or not every:
+    if failed:
         raise SystemExit(f"{side.name}: an answer that is no result")
+    if not every:
+        raise SystemExit(f"{side.name}: no answer in {seconds:g} s, so --seconds must be more")
     return Block(len(every) / took, 1e3 * every[len(every) // 2],
                  1e3 * every[min(len(every) - 1, int(0.99 * len(every)))], len(every))
 
