@@ -1,0 +1,2 @@
+"""Recognition here or elsewhere: pictures, recipes, the server and its client, what each step
+costs."""
