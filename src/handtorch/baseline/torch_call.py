@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 
+from handtorch.errors import BadInput
 from handtorch.kernels.case import Array
 
 
@@ -19,4 +20,20 @@ def torch_call(model: torch.nn.Module, threads: int | None = None) -> Callable[[
         with torch.inference_mode():
             scores: Array = model(torch.from_numpy(x)).numpy()
         return scores
+    return call
+
+
+def torch_calls(model: torch.nn.Module) -> Callable[[tuple[Array, ...]], tuple[Array, ...]]:
+    """`model` in eval mode without gradients, with any number of inputs and outputs."""
+    model.eval()
+
+    def call(arrays: tuple[Array, ...]) -> tuple[Array, ...]:
+        try:
+            with torch.inference_mode():
+                given = model(*(torch.from_numpy(x) for x in arrays))
+        except IndexError as e:         # a word or a class that the model has no row for
+            raise BadInput("the model cannot take this input", why=str(e)) from e
+        parts = given.values() if isinstance(given, dict) else (
+            given if isinstance(given, tuple | list) else (given,))
+        return tuple(part.numpy() for part in parts)
     return call

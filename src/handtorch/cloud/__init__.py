@@ -1,1 +1,1 @@
-"""Recognition here or elsewhere: pictures, recipes, and what each step of it costs."""
+"""Recognition in the cloud: the server, its client, and what both of them say to each other."""
