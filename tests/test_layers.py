@@ -41,7 +41,7 @@ HOMES = {
     "sklearn": ("zoo/", "baseline/", "studies/"),
     "jinja2": ("report/",),
     "gymnasium": ("zoo/data/",), "ale_py": ("zoo/data/",),
-    "PIL": ("cloud/",),
+    "PIL": ("cloud/",), "starlette": ("cloud/",), "uvicorn": ("cloud/",), "uvloop": ("cloud/",),
 }
 # Rooms that may read less than their rank allows.
 READS_ONLY = {"report": {"errors", "record"}, "graph": {"errors", "dtypes"}}

@@ -28,6 +28,7 @@ KNOBS = (
     Knob("HANDTORCH_SENSORS", "/", "folder that stands for / when sensors are looked for; what is "
          "read below another one is called simulated"),
     Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets, in `data` below it"),
+    Knob("HANDTORCH_TOKEN", "", "the word that a server asks of its clients, and a client gives"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}
 

@@ -1,1 +1,2 @@
-"""Recognition in the cloud: the server, its client, and what both of them say to each other."""
+"""Recognition here or elsewhere: pictures, recipes, the server and its client, what each step
+costs."""
