@@ -131,6 +131,7 @@ def reduced(picture: Pixels, recipe: Recipe) -> Pixels:
 def encode(picture: Pixels, kind: str) -> bytes:
     """The picture as a file: "PNG" loses nothing (and is packed lightly), "JPEG" has quality 90."""
     out = io.BytesIO()
-    options: dict[str, int] = {"compress_level": 1} if kind == "PNG" else {"quality": 90}
+    options: dict[str, int] = {"compress_level": 1} if kind == "PNG" else {
+        "quality": 90, "subsampling": 0}       # colours at half the resolution change labels
     Image.fromarray(picture).save(out, kind, **options)
     return out.getvalue()
