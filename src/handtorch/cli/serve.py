@@ -40,8 +40,8 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--rows", type=int, default=8, help="samples in a batch at most [8]")
     parser.add_argument("--wait-ms", type=float, default=2.0, metavar="MS",
                         help="of the oldest request in a batch, for others [2]")
-    parser.add_argument("--queue", type=int, default=256, metavar="SAMPLES",
-                        help="that may wait for each model [256]")
+    parser.add_argument("--limit", action="append", default=[], metavar="NAME=NUMBER",
+                        help="another limit than the default, see docs/serving.md; repeatable")
     parser.add_argument("--cold", action="store_true",
                         help="load nothing until a client asks for it")
     parser.add_argument("--trust-programs", action="store_true",
@@ -50,9 +50,7 @@ def add_args(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, out: TextIO) -> int:
     """Announces the address when all models are ready; returns after the last answer."""
-    from dataclasses import replace
-
-    from handtorch.cloud.limits import Limits
+    from handtorch.cloud.limits import limits_with
     from handtorch.errors import BadInput
     try:
         from handtorch.cloud.serve import Settings, serve
@@ -60,12 +58,11 @@ def run(args: Namespace, out: TextIO) -> int:
         raise BadInput("handtorch serve", why=f"a library is missing ({e})",
                        fix="pip install handtorch[cloud]") from e
     offers = offers_of(args)
-    if args.rows < 1 or args.queue < args.rows or not 0 <= args.wait_ms <= 1000:
-        raise BadInput(f"--rows {args.rows} --queue {args.queue} --wait-ms {args.wait_ms:g}",
-                       why="a batch has one row or more, the queue at least one batch, and "
-                           "nobody waits longer than 1000 ms for others")
+    if not 0 <= args.wait_ms <= 1000:
+        raise BadInput(f"--wait-ms {args.wait_ms:g}", why="nobody waits less than 0 ms, or more "
+                       "than 1000 ms, for others")
     settings = Settings(offers, args.host, args.port, _token(args), args.certificate, args.key,
-                        args.cold, replace(Limits(), rows=args.rows, queued_samples=args.queue),
+                        args.cold, limits_with([f"rows={args.rows}", *args.limit]),
                         args.wait_ms / 1e3, version())
 
     def announce(url: str) -> None:

@@ -56,6 +56,7 @@ class Guard(HttpToolsProtocol):
 
     limits: ClassVar[Limits] = Limits()
     _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _in_head = True
 
@@ -70,7 +71,19 @@ class Guard(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._own.lost()
         self._stop_waiting()
+        if self._read_timer is not None:
+            self._read_timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client does not read what it asked for."""
+        super().pause_writing()
+        self._read_timer = self.loop.call_later(self.limits.answer_s, self._own.abort)
+
+    def resume_writing(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         if self._own.is_closing():

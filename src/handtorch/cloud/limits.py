@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from handtorch.errors import BadInput
 
 MIB = 1 << 20
 
@@ -27,6 +30,26 @@ class Limits:
     drain_s: float = 30.0               # after SIGTERM, for what was already accepted
     picture_s: float = 5.0              # for one picture to be decoded
     picture_memory_bytes: int = 1024 * MIB      # address space of a decoding process
+
+
+def limits_with(given: Sequence[str]) -> Limits:
+    """The defaults, but for those that are given as NAME=NUMBER."""
+    limits, kinds = Limits(), {f.name: type(getattr(Limits, f.name)) for f in fields(Limits)}
+    for text in given:
+        name, _, number = text.partition("=")
+        if name not in kinds:
+            raise BadInput(f"no limit {name!r}", why=f"there is {', '.join(kinds)}")
+        try:
+            value = kinds[name](number)
+        except ValueError:
+            value = 0
+        if not 0 < value < 1 << 40:
+            raise BadInput(f"limit {text}", why=f"no {kinds[name].__name__} above 0")
+        limits = replace(limits, **{name: value})
+    if limits.queued_samples < limits.rows:
+        raise BadInput(f"a queue of {limits.queued_samples} samples",
+                       why=f"a batch has up to {limits.rows}")
+    return limits
 
 
 @dataclass(frozen=True)
