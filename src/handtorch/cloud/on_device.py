@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from handtorch.cloud.recipes import CAFFE, Recipe, fitted, top
 from handtorch.cloud.recognised import Recognised, Span, Steps
 from handtorch.cloud.use import resident_bytes
 from handtorch.errors import BadInput
+
+if TYPE_CHECKING:
+    from handtorch.api.inference import Inference
 
 UNTRAINED = "random weights: no trained ones were given"
 NO_NAMES = "no labels were given"
@@ -37,8 +40,8 @@ class Made:
 class OnDevice:
     """Recognises pictures with the offered model; loads it for the first one, or when told."""
 
-    def __init__(self, offer: Offer) -> None:
-        self.offer = offer
+    def __init__(self, offer: Offer, *, mapped: bool = True) -> None:
+        self.offer, self._mapped = offer, mapped
         self._made: Made | None = None
         self._recipe: Recipe | None = None
 
@@ -53,7 +56,7 @@ class OnDevice:
 
     def load(self) -> None:
         """The model is in memory and has run once."""
-        self._made = _opened(self.offer)
+        self._made = _opened(self.offer, self._mapped)
         shape = self._made.shape
         if len(shape) != 3 or shape[0] != 3:
             raise BadInput(f"{self.offer.name} does not recognise pictures",
@@ -92,7 +95,7 @@ def _why_not(offer: Offer) -> str:
     return UNTRAINED if not offer.trained else "" if offer.labels else NO_NAMES
 
 
-def _opened(offer: Offer) -> Made:
+def _opened(offer: Offer, mapped: bool) -> Made:
     source = offer.source
     if offer.engine == CPU:
         engine = open_engine(source, CPU, rows=1)
@@ -100,10 +103,10 @@ def _opened(offer: Offer) -> Made:
                     lambda x: (engine.run((x,))[0], None), engine.close)
     if isinstance(source, File):
         from handtorch.api.load import load_inference
-        model: Any = load_inference(source.path, offer.device,
-                                    trust_programs=source.trust_programs)
+        model = load_inference(source.path, offer.device,
+                                    trust_programs=source.trust_programs, mapped=mapped)
     else:
-        model = _captured(source, offer.device)
+        model = captured(source, offer.device)
     shape = tuple(model.program.graph.inputs[0].value.shape)
     if shape[0] != 1:
         raise BadInput(f"{offer.name} takes {shape[0]} pictures at once",
@@ -117,7 +120,8 @@ def _opened(offer: Offer) -> Made:
     return Made(model.device_name, shape[1:], run, model.close)
 
 
-def _captured(source: ZooModel, device: str | None) -> Any:
+def captured(source: ZooModel, device: str | None) -> Inference:
+    """A model of the zoo for one picture at a time, compiled for the device."""
     from handtorch.api.make import inference
     from handtorch.zoo.serving import example_inputs, served_model
     model = served_model(source.name, source.form, source.seed, read_weights(source))
