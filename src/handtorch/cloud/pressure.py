@@ -84,7 +84,8 @@ class Way:
 def _told(answer_ms: float, first: Mapping[str, Any], last: Mapping[str, Any], code: int, *,
           killed: bool) -> Loading:
     if "error" in last:
-        return Loading(answer_ms, str(last["error"]))
+        return Loading(answer_ms, ("loaded, then " if first.get("loaded") else "")
+                       + str(last["error"]))
     if killed and first.get("loaded"):
         return Loading(answer_ms)
     if "load" not in last:
