@@ -42,6 +42,7 @@ HOMES = {
     "jinja2": ("report/",),
     "gymnasium": ("zoo/data/",), "ale_py": ("zoo/data/",),
     "PIL": ("cloud/",), "starlette": ("cloud/",), "uvicorn": ("cloud/",), "uvloop": ("cloud/",),
+    "httptools": ("cloud/",),
 }
 # Rooms that may read less than their rank allows.
 READS_ONLY = {"report": {"errors", "record"}, "graph": {"errors", "dtypes"}}

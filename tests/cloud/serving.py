@@ -12,6 +12,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,19 @@ def tensors(*arrays: NDArray[Any], name: str = "x", wanted: tuple[Wanted, ...] =
             binary: bool = True) -> Message:
     return encode_request(Request(tuple(Tensor.of(name, a) for a in arrays), wanted,
                                   binary=binary))
+
+
+def save_seeing(path: Path) -> None:
+    """A tiny net for pictures of 8 x 8, with random weights, as a file."""
+    import torch
+
+    import handtorch as ht
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(),
+                              torch.nn.Linear(4 * 36, 7))
+    model = ht.inference(net, example=(torch.zeros(2, 3, 8, 8),), device="ref")
+    model.save(path)
+    model.close()
 
 
 def digits(rows: int = 1, seed: int = 0) -> NDArray[Any]:

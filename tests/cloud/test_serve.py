@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,20 @@ import trustme
 from handtorch import knobs
 from handtorch.api.load import load_inference
 from handtorch.cli import main as cli
+from handtorch.cloud.pictures import encode
 from handtorch.cloud.protocol import STEPS, Wanted, decode_response
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.store.sample import SAMPLE, data_of, model_file
-from tests.cloud.serving import Running, asked, digits, error, raw, serving, tensors
+from tests.cloud.serving import (
+    Running,
+    asked,
+    digits,
+    error,
+    raw,
+    save_seeing,
+    serving,
+    tensors,
+)
 
 triton = pytest.importorskip("tritonclient.http")
 REF = ("--model", SAMPLE, "--device", "ref")
@@ -248,3 +260,21 @@ def test_import_handtorch_loads_no_server() -> None:
     code = ("import sys, handtorch, handtorch.cli.serve\n"
             "assert not {'starlette', 'uvicorn', 'uvloop', 'PIL'} & sys.modules.keys()")
     subprocess.run([sys.executable, "-c", code], env=knobs.environment_for_child(), check=True)
+
+
+def test_the_example_of_the_docs(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "serving.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    save_seeing(tmp_path / "seeing.ht")
+    (tmp_path / "cat.jpg").write_bytes(encode(np.zeros((9, 9, 3), "u1"), "JPEG"))
+    with serving("--model", f"squeezenet={tmp_path / 'seeing.ht'}", "--device", "ref") as running:
+        for there, here in (("127.0.0.1:8000", running.url.partition("://")[2]),
+                            ("cat.jpg", str(tmp_path / "cat.jpg")), ('"output"', '"out"')):
+            assert there in code
+            code = code.replace(there, here)
+        out = io.StringIO()
+        with redirect_stdout(out):
+            exec(compile(code, "serving.md", "exec"), {})
+        assert running.end() == 0
+    assert out.getvalue().count("b'") == 5
+    assert "'receive'" in out.getvalue()

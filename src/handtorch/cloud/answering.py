@@ -81,9 +81,8 @@ class Inferring:
         known = ""
         with Held(parts.budget) as held:
             try:
-                loaded = parts.repository.get(name, scope["path_params"].get("version", ""))
-                known = loaded.offer.name
-                reply = await self._reply(loaded, scope, receive, stamps, held)
+                known = parts.repository.get(name, _version(scope)).offer.name
+                reply = await self._reply(scope, receive, stamps, held)
             except HandTorchError as e:
                 reply = refusal(e)
             except ClientGone:
@@ -93,8 +92,7 @@ class Inferring:
             parts.metrics.requests.add(model=known, status=str(reply.status))
             await reply.send(send)
 
-    async def _reply(self, loaded: Loaded, scope: Scope, receive: Receive, stamps: Stamps,
-                     held: Held) -> Reply:
+    async def _reply(self, scope: Scope, receive: Receive, stamps: Stamps, held: Held) -> Reply:
         headers, parts = headers_of(scope["headers"]), self._parts
         body = await read_body(headers, receive, parts.limits, held)
         stamps.mark()
@@ -103,9 +101,11 @@ class Inferring:
         limit_s = parts.limits.request_s
         if request.timeout_us is not None:
             limit_s = min(limit_s, request.timeout_us / 1e6)
+        loaded = parts.repository.get(scope["path_params"]["name"], _version(scope))
         try:
-            async with asyncio.timeout(limit_s):
-                return await self._computed(loaded, request, _gone(scope), stamps)
+            with loaded.used():
+                async with asyncio.timeout(limit_s):
+                    return await self._computed(loaded, request, _gone(scope), stamps)
         except TimeoutError as e:
             raise Refused(504, "the request ran out of time", why=f"after {limit_s:g} s") from e
 
@@ -154,6 +154,12 @@ async def _kept(work: Awaitable[Any]) -> Any:
         return await work
     except BadInput as e:
         return e
+
+
+def _version(scope: Scope) -> str:
+    """Empty where any will do."""
+    version: str = scope["path_params"].get("version", "")
+    return version
 
 
 def _head_bytes(headers: Mapping[str, str]) -> int | None:

@@ -1,8 +1,11 @@
 """Requests of one model, joined to batches and computed in a thread of their own.
 
 A batch begins when it is full, when as many samples wait as were under way when the last one
-began, or when its oldest request has waited `wait_s`. So a single client never waits for company
-that does not come, and a crowd is served together. Samples count, not requests.
+began, or when its oldest request has waited long enough: `wait_s`, or a fifth of what a batch costs
+however small it is, once that is known. So a single client never waits for company that does not
+come, a crowd is served together where that is worth it, and where it is not (a batch of eight that
+takes eight times as long) requests are received while others are computed. Samples count, not
+requests.
 
 What fails together is tried one by one: nobody is refused for what another one sent."""
 
@@ -33,6 +36,31 @@ class BatchLimits:
     rows: int = 8               # of one batch
     wait_s: float = 0.002       # of its oldest request, for company
     queued: int = 256           # samples; beyond that a client is told to come later
+
+
+class Cost:
+    """What a batch takes: a part of its own and a part for each row, as far as batches tell."""
+
+    _FORGET, _ENOUGH, _SHARE = 0.97, 8, 0.2
+
+    def __init__(self) -> None:
+        self._sums = np.zeros(5)        # of 1, rows, rows^2, seconds, rows * seconds
+        self._batches = 0
+
+    def saw(self, rows: int, took_s: float) -> None:
+        self._sums *= self._FORGET
+        self._sums += (1, rows, rows * rows, took_s, rows * took_s)
+        self._batches += 1
+
+    def worth_s(self) -> float:
+        """How long a wait for company may be worth; infinite until batches of different sizes
+        have told."""
+        _, rows, squares, seconds, products = self._sums / max(self._sums[0], 1e-9)
+        spread = squares - rows * rows
+        if self._batches < self._ENOUGH or spread < 1e-3:
+            return math.inf
+        each = (products - rows * seconds) / spread
+        return float(self._SHARE * min(max(seconds - each * rows, 0.0), seconds))
 
 
 @dataclass(frozen=True)
@@ -77,6 +105,7 @@ class Batcher:
         self._running: tuple[_Waiting, ...] = ()
         self._expected = 1              # samples under way when the last batch began
         self._sample_s = 0.0            # of compute, smoothed; tells clients when to come again
+        self._cost = Cost()
         self._timer: asyncio.TimerHandle | None = None
         self.batches = 0
 
@@ -102,7 +131,8 @@ class Batcher:
         """Begin the next batch, or come back when its oldest request has waited long enough."""
         if self._running or not self._queue:
             return
-        left_s = self._queue[0].since_s + self.limits.wait_s - time.monotonic()
+        wait_s = min(self.limits.wait_s, self._cost.worth_s())
+        left_s = self._queue[0].since_s + wait_s - time.monotonic()
         if self.queued < min(self.limits.rows, self._expected) and left_s > 0:
             if self._timer is None:
                 self._timer = self._loop.call_later(left_s, self._time_is_up)
@@ -167,7 +197,9 @@ class Batcher:
                     w.future.set_exception(failed)
         else:
             result = ran.result()
-            each_s = (result.end_ns - result.begin_ns) / 1e9 / rows
+            took_s = (result.end_ns - result.begin_ns) / 1e9
+            each_s = took_s / rows
+            self._cost.saw(rows, took_s)
             self._sample_s = 0.8 * self._sample_s + 0.2 * each_s if self._sample_s else each_s
             for w, outcome in zip(taken, result.outcomes, strict=True):
                 if w.future.done():

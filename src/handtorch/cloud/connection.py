@@ -1,6 +1,7 @@
 """Connections of clients that are slow, silent or hostile: uvicorn's protocol with limits of ours.
 
-uvicorn times nothing before a request's head is whole, reads heads of any length, and closes a
+uvicorn times nothing before a request's head is whole, reads heads of any length, takes any number
+of requests before it has answered the first (25 MB of them became 1.6 GB here), and closes a
 connection while a client is still sending, which then sees a reset in place of its answer."""
 
 from __future__ import annotations
@@ -8,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any, ClassVar, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from handtorch.cloud.limits import Limits
 
 HEAD_BYTES = 64 * 1024
 LINGER_S = 2.0
+PIPELINED = 16              # requests that wait behind one another on a connection
 
 
 class _Transport:
@@ -94,6 +97,9 @@ class Guard(HttpToolsProtocol):
             self._say(b"431 Request Header Fields Too Large")
 
     def on_message_begin(self) -> None:
+        if len(self.pipeline) >= PIPELINED:
+            self._own.abort()
+            raise httptools.HttpParserError("too many requests at once")    # parses no further
         super().on_message_begin()
         self._in_head = True
         self._await_head()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,16 @@ class Loaded:
     recipe: Recipe | None
     batcher: Batcher
     thread: ThreadPoolExecutor
+    users: int = 0              # requests that are being answered with it
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Meanwhile it is not unloaded."""
+        self.users += 1
+        try:
+            yield
+        finally:
+            self.users -= 1
 
 
 def metadata(loaded: Loaded, versions: Sequence[str]) -> dict[str, Any]:

@@ -67,8 +67,7 @@ class Repository:
         """All versions of a model are ready; those that were stay as they are."""
         for shelf in self._named(name).values():
             if shelf.state in (LOADING, UNLOADING):
-                raise Refused(409, f"{name} is being {shelf.state.lower()}",
-                              headers={"Retry-After": "1"})
+                raise _busy(shelf)
         for shelf in self._named(name).values():
             if shelf.state != READY:
                 await self._load(shelf)
@@ -92,9 +91,11 @@ class Repository:
     async def unload(self, name: str) -> None:
         """No version takes requests any more; those that were accepted are answered first."""
         for shelf in self._named(name).values():
+            if shelf.state == LOADING:
+                raise _busy(shelf)
             if shelf.state == READY and shelf.loaded is not None:
                 shelf.state = UNLOADING
-                while not shelf.loaded.batcher.idle:
+                while shelf.loaded.users:
                     await asyncio.sleep(0.01)
                 thread, engine = shelf.loaded.thread, shelf.loaded.engine
                 shelf.loaded = None
@@ -113,6 +114,11 @@ class Repository:
 
     def _all(self) -> list[_Shelf]:
         return [shelf for shelves in self._shelves.values() for shelf in shelves.values()]
+
+
+def _busy(shelf: _Shelf) -> Refused:
+    return Refused(409, f"{shelf.offer.name} is {shelf.state.lower()} right now",
+                   headers={"Retry-After": "1"})
 
 
 def recipe_for(offer: Offer, engine: Engine) -> Recipe | None:
