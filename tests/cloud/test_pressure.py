@@ -10,7 +10,7 @@ from handtorch.cloud.offers import Given
 from handtorch.cloud.pictures import encode
 from handtorch.cloud.pressure import Way
 from handtorch.cloud.scenes import generated
-from small_net import saved_net
+from tests.cloud.small_net import saved_net
 
 
 def test_a_phase_counts_its_own_collections() -> None:

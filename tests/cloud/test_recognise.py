@@ -20,7 +20,7 @@ from handtorch.cloud.recognised import STEPS, Recognised, Steps
 from handtorch.cloud.scenes import SIZES, make_scenes
 from handtorch.errors import BadInput, HandTorchError
 from handtorch.runtime.opencl.discover import FoundDevice
-from small_net import NAMES, saved_net
+from tests.cloud.small_net import NAMES, saved_net
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_a_file_on_the_device_and_the_same_file_on_a_server(
         of_theirs = InCloud(server.url, "net")          # the server's own labels
         assert seen(of_theirs(picture)) == seen(first)
         assert of_theirs.rtt_ms(2) > 0
-        with pytest.raises(BadInput, match="the server refused .* with 400"):
+        with pytest.raises(BadInput, match=r"the server refused .* with 400"):
             broken = picture.with_name("broken.png")
             broken.write_bytes(picture.read_bytes()[:60])
             InCloud(server.url, "net", sending="original")(broken)
