@@ -49,6 +49,30 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert read_tensors(path, sealed=True) == ({}, {})
 
 
+def test_mapped_arrays_are_the_file_itself(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, {**some(), "large": np.ones(1 << 20, "f4")}, {})
+    tracemalloc.start()
+    arrays, _ = read_tensors(path, sealed=True, mapped=True)
+    taken = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert taken < 1 << 20, "four times as much would be a copy"
+    same(arrays, {**some(), "large": np.ones(1 << 20, "f4")})
+    assert all(not array.flags.writeable for array in arrays.values())
+    write_tensors(path, {}, {})
+    assert read_tensors(path, sealed=True, mapped=True) == ({}, {})
+
+
+def test_a_changed_byte_is_refused_in_a_mapped_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    write_tensors(path, some(), {})
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(BadFile, match="seal"):
+        read_tensors(path, sealed=True, mapped=True)
+
+
 def test_equal_input_gives_equal_bytes_in_any_order(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     write_tensors(one, some(), {"a": "1", "b": "2"})

@@ -66,9 +66,11 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, check_finit
 
 @tells_the_callers_line
 def load_inference(path: str | os.PathLike[str], device: str | None = None, *,
-                   trust_programs: bool = False) -> Inference:
-    """The model of a file, with the weights it has there; the step that trains it is not made."""
-    held, executor = read_ht(Path(path)), opened(device)
+                   trust_programs: bool = False, mapped: bool = False) -> Inference:
+    """The model of a file, with the weights it has there; the step that trains it is not made.
+
+    With `mapped` weights go from the file to the device without a copy of them in between."""
+    held, executor = read_ht(Path(path), mapped=mapped), opened(device)
     if held.infer is None:
         no_inference()
     assert held.infer is not None

@@ -28,6 +28,7 @@ COMMANDS = {
     "infer": "handtorch.cli.infer",
     "plan": "handtorch.cli.plan",
     "profile": "handtorch.cli.profile",
+    "recognize": "handtorch.cli.recognize",
     "serve": "handtorch.cli.serve",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",

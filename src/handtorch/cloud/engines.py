@@ -96,7 +96,7 @@ def _opencl(source: ZooModel, device: str | None, rows: int) -> Engine:
     """Compiled for one row and for a full batch: a lone request does not pay for seven others."""
     from handtorch.api.make import inference
     from handtorch.zoo.serving import example_inputs, served_model
-    model = served_model(source.name, source.form, source.seed, _weights(source))
+    model = served_model(source.name, source.form, source.seed, read_weights(source))
     models = {size: inference(
         model, example=example_inputs(source.name, source.form, size, source.side), device=device)
         for size in sorted({1, rows})}
@@ -113,7 +113,7 @@ def _opencl(source: ZooModel, device: str | None, rows: int) -> Engine:
 def _torch(source: ZooModel) -> Engine:
     from handtorch.baseline.torch_call import torch_calls
     from handtorch.zoo.serving import served_model
-    call = torch_calls(served_model(source.name, source.form, source.seed, _weights(source)))
+    call = torch_calls(served_model(source.name, source.form, source.seed, read_weights(source)))
     given = _examples(source)
     return Engine(CPU, "torch", _ports("input", given), _ports("output", call(given)), call,
                   lambda: None)
@@ -148,7 +148,7 @@ def _zeros(ports: tuple[Port, ...], rows: int) -> Arrays:
     return tuple(np.zeros((rows, *p.shape), p.dtype) for p in ports)
 
 
-def _weights(source: ZooModel) -> dict[str, Array] | None:
+def read_weights(source: ZooModel) -> dict[str, Array] | None:
     """Arrays by the names of torch's state dict, from safetensors or npz: no pickle, ever."""
     if source.weights is None:
         return None

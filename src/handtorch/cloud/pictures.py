@@ -24,7 +24,7 @@ FORMATS = ("JPEG", "PNG", "WEBP")
 _LONGEST = 4
 # What Pillow's readers raise over bytes that are not what they should be.
 _UNREADABLE = (OSError, SyntaxError, ValueError, TypeError, KeyError, IndexError, EOFError,
-               OverflowError, ZeroDivisionError, AttributeError, MemoryError, struct.error,
+               OverflowError, ZeroDivisionError, AttributeError, struct.error,
                zlib.error, Image.DecompressionBombError)
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -64,6 +64,9 @@ def decode(data: bytes, limits: PictureLimits = LIMITS, *, at_least: int | None 
             if at_least is not None:
                 image.draft("RGB", (at_least, at_least))
             return _rgb(ImageOps.exif_transpose(image))
+    except MemoryError as e:
+        raise BadInput(f"a picture of {header.width} x {header.height} pixels",
+                       why="there is not enough memory to decode it", fix="make it smaller") from e
     except _UNREADABLE as e:
         raise BadInput(f"a {header.format} picture that cannot be decoded",
                        why=f"{type(e).__name__}: {e}", fix="send it again, or save it anew") from e
@@ -131,6 +134,7 @@ def reduced(picture: Pixels, recipe: Recipe) -> Pixels:
 def encode(picture: Pixels, kind: str) -> bytes:
     """The picture as a file: "PNG" loses nothing (and is packed lightly), "JPEG" has quality 90."""
     out = io.BytesIO()
-    options: dict[str, int] = {"compress_level": 1} if kind == "PNG" else {"quality": 90}
+    options: dict[str, int] = {"compress_level": 1} if kind == "PNG" else {
+        "quality": 90, "subsampling": 0}       # colours at half the resolution change labels
     Image.fromarray(picture).save(out, kind, **options)
     return out.getvalue()

@@ -69,11 +69,12 @@ def fitted(recipe: Recipe, height: int, width: int) -> Recipe:
 
 @dataclass(frozen=True)
 class Label:
-    """One of the classes a model can name; `probability` is softmax of its scores."""
+    """One of the classes a model can name; `probability` is softmax of its scores, None where only
+    the best of them are known."""
 
     index: int
     name: str
-    probability: float
+    probability: float | None
 
 
 def read_labels(path: Path) -> tuple[str, ...]:

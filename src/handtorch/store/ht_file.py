@@ -106,9 +106,11 @@ def write_ht(path: Path, held: HtFile) -> None:
     write_tensors(path, arrays, notes)
 
 
-def read_ht(path: Path) -> HtFile:
-    """All of a file, checked; nothing of it was run, and nothing but `programs` could be."""
-    arrays, notes = read_tensors(path, sealed=True)
+def read_ht(path: Path, *, mapped: bool = False) -> HtFile:
+    """All of a file, checked; nothing of it was run, and nothing but `programs` could be.
+
+    `mapped` as of `read_tensors`."""
+    arrays, notes = read_tensors(path, sealed=True, mapped=mapped)
     _check_version(path, notes)
     try:
         return _held(arrays, notes)

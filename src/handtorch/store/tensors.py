@@ -76,11 +76,15 @@ def write_tensors(path: Path, tensors: Mapping[str, Array], notes: Mapping[str, 
                            fix="make room, or choose a folder you may write to") from e
 
 
-def read_tensors(path: Path, *, sealed: bool = False) -> tuple[dict[str, Array], dict[str, str]]:
+def read_tensors(path: Path, *, sealed: bool = False, mapped: bool = False
+                 ) -> tuple[dict[str, Array], dict[str, str]]:
     """The arrays and the notes of a file, in the order of its header; the seal is not among them.
 
     Every size is checked against the file's own before anything of that size is allocated. A seal
-    that is there must be right; `sealed` refuses a file that has none."""
+    that is there must be right; `sealed` refuses a file that has none.
+
+    With `mapped` arrays are the file itself, read-only, and take no memory that the system could
+    not take back; whoever shortens the file while they are in use ends this process."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise BadFile(f"{path} cannot be read", why="it is not a file")
@@ -88,7 +92,7 @@ def read_tensors(path: Path, *, sealed: bool = False) -> tuple[dict[str, Array],
             header, data_bytes = _header(path, file)
             notes, entries = _told(path, header)
             _check_offsets(path, entries, data_bytes)
-            arrays = _arrays(path, file, entries)
+            arrays = (_mapped if mapped else _arrays)(path, file, entries)
     except OSError as e:
         raise StorageError(f"{path} cannot be read", why=str(e.strerror)) from e
     found = notes.pop(_SEAL, None)
@@ -210,6 +214,16 @@ def _arrays(path: Path, file: BinaryIO, entries: list[_Entry]) -> dict[str, Arra
         if file.readinto(into) != len(into):  # type: ignore[attr-defined]
             raise _broken(path, "it became shorter while it was read")
     return arrays
+
+
+def _mapped(path: Path, file: BinaryIO, entries: list[_Entry]) -> dict[str, Array]:
+    """As `_arrays`, without a copy; the map lives as long as one of them does."""
+    if not any(entry.end for entry in entries):
+        return _arrays(path, file, entries)             # nothing cannot be mapped
+    at = file.tell()                                    # NumPy moves it
+    whole = np.memmap(file, np.uint8, "r")
+    return {e.name: np.asarray(whole[at + e.start:at + e.end]).view(e.dtype).reshape(e.shape)
+            for e in entries}
 
 
 def _check_bools(path: Path, entry: _Entry, array: Array) -> None:

@@ -12,4 +12,5 @@ STUDIES = {
     "sgemm": "handtorch.studies.sgemm",
     "backprop": "handtorch.studies.backprop",
     "rnn": "handtorch.studies.rnn",
+    "recognize": "handtorch.studies.recognize",
 }

@@ -1,0 +1,109 @@
+"""A process that loads a model and recognises pictures with it, and tells what that took.
+
+One line of JSON on standard output once it can answer, one for the whole at its end; then it waits
+until its standard input ends. What it is told is JSON in its only argument."""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+class Collections:
+    """Python's garbage collections as they happen: how many, how long, and the longest."""
+
+    def __init__(self) -> None:
+        self.count, self.total_ns, self.longest_ns, self._begun_ns = 0, 0, 0, 0
+        gc.callbacks.append(self._called)
+
+    def _called(self, phase: str, info: Mapping[str, int]) -> None:
+        now_ns = time.perf_counter_ns()
+        if phase == "start":
+            self._begun_ns = now_ns
+            return
+        took_ns = now_ns - self._begun_ns
+        self.count += 1
+        self.total_ns += took_ns
+        self.longest_ns = max(self.longest_ns, took_ns)
+
+    def end(self) -> None:
+        gc.callbacks.remove(self._called)
+
+
+class Phase:
+    """Between begin and end: time, collections, and page faults of this process."""
+
+    def __enter__(self) -> Phase:
+        self._faults = resource.getrusage(resource.RUSAGE_SELF)
+        self._collections = Collections()
+        self._begin_ns = time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        took_ns, found = time.perf_counter_ns() - self._begin_ns, self._collections
+        found.end()
+        now = resource.getrusage(resource.RUSAGE_SELF)
+        self.told = {
+            "ms": took_ns / 1e6, "collections": found.count, "collecting_ms": found.total_ns / 1e6,
+            "longest_pause_ms": found.longest_ns / 1e6,
+            "minor_faults": now.ru_minflt - self._faults.ru_minflt,
+            "major_faults": now.ru_majflt - self._faults.ru_majflt}
+
+
+def data_bytes() -> int:
+    """The private memory this process may write to: what RLIMIT_DATA limits."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    raise AssertionError("the kernel tells VmData of every process")
+
+
+def limit_heap(more_bytes: int) -> None:
+    """From now on this process gets so much more memory to write to, and no more."""
+    limit = data_bytes() + more_bytes
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def main(asked: Mapping[str, Any]) -> int:
+    """Imports come before the limit: a heap is of objects, not of the program."""
+    from handtorch.cloud.offers import Given, offer_of
+    from handtorch.cloud.on_device import OnDevice
+    from handtorch.errors import HandTorchError
+    offer = offer_of("model", "1", asked["model"], Given(**asked["given"]))
+    if not asked["model"].endswith(".ht"):
+        import handtorch.api.make
+        import handtorch.zoo.serving  # noqa: F401  torch, which is the program too
+    recognise = OnDevice(offer, mapped=asked["mapped"])
+    before_bytes = data_bytes()
+    if asked["heap_bytes"]:
+        limit_heap(asked["heap_bytes"])
+    try:
+        with Phase() as loading:
+            recognise.load()
+        _tell({"loaded": True})
+        with Phase() as using:
+            for path in asked["pictures"]:
+                recognise(Path(path))
+    except (HandTorchError, MemoryError, RuntimeError, OSError) as e:
+        _tell({"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"})
+        return 1
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    _tell({"load": loading.told, "use": using.told, "peak_bytes": peak,
+           "heap_bytes": data_bytes() - before_bytes})
+    sys.stdin.read()
+    return 0
+
+
+def _tell(what: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(json.loads(sys.argv[1])))
