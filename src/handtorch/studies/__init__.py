@@ -12,4 +12,6 @@ STUDIES = {
     "sgemm": "handtorch.studies.sgemm",
     "backprop": "handtorch.studies.backprop",
     "rnn": "handtorch.studies.rnn",
+    "training": "handtorch.studies.training",
+    "daily": "handtorch.studies.daily",
 }
