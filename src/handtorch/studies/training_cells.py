@@ -140,6 +140,7 @@ class Cell:
     source: str = ""                                # of its data
     prepare_s: float = 0.0
     budget_bytes: int | None = None                 # it ran within this budget
+    others: float | None = None                     # share of the cores that other programs used
     memory: Memory | None = None
     use: Use = field(default_factory=Use)
     power: Power = field(default_factory=Power)

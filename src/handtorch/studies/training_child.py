@@ -126,17 +126,20 @@ def _trained(train: Train, batches: Batches, asked: Mapping[str, Any], before: i
     """The first steps with their losses, then those that count."""
     from dataclasses import asdict
 
+    from handtorch.baseline.fair import moment, share_of_others
     from handtorch.studies.training_watch import Length, watched
 
     load_peak = memory_of_process("VmHWM")
     forget_peak()
     losses = [train(batches[i % BATCHES]) for i in range(WARM_UP)]
+    begin = moment()
     found = watched(lambda i: train(batches[(WARM_UP + i) % BATCHES]), Length(**asked["length"]))
+    others = share_of_others(begin)
     memory = {"peak_bytes": memory_of_process("VmHWM"), "before_bytes": before,
               "load_peak_bytes": load_peak,
               "batches_bytes": sum(a.nbytes for batch in batches for a in batch)}
     return {"step_s": found.step_s, "losses": losses, "use": asdict(found.use),
-            "power": asdict(found.power), "memory": memory}
+            "power": asdict(found.power), "memory": memory, "others": others}
 
 
 def _busy_share(step: Any, batches: Batches) -> float:

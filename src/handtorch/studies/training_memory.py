@@ -14,7 +14,7 @@ from __future__ import annotations
 from handtorch.studies.training_cells import Cell
 from handtorch.studies.training_run import Bare
 
-PER_LAUNCH_BYTES = 40 << 10
+PER_LAUNCH_BYTES = 20 << 10
 PER_KERNEL_BYTES = 80 << 10
 WITHIN = 0.10
 

@@ -206,8 +206,8 @@ class Runner:
             return Cell(kind, batch, side, "failed", found["error"], estimate)
         return Cell(kind, batch, side, "measured", "", estimate, tuple(found["step_s"]),
                     tuple(map(tuple, found["losses"])), found["source"],
-                    found.get("prepare_s", 0.0), budget, Memory(**found["memory"]),
-                    Use(**found["use"]), Power(**found["power"]))
+                    found.get("prepare_s", 0.0), budget, found["others"],
+                    Memory(**found["memory"]), Use(**found["use"]), Power(**found["power"]))
 
     def _estimate(self, plan: Planned, side: Side) -> tuple[float, str]:
         """Seconds of the steps of a cell: from a smaller batch that was measured, as if time grew
@@ -231,6 +231,7 @@ class Runner:
             given = {"side": "bare", "model": "Model1", "form": "", "small": False, "batch": 4,
                      "device": self.asked.device, "data": self.asked.data,
                      "length": asdict(Length(seconds=0.0)), "file": str(self._file(kind, 4))}
+            _child(_CHILD, given)           # a compiler leaves much behind where it has just run
             out, _ = _child(_CHILD, given)
             told = json.loads(out) if out else {"error": "it ended early"}
             if "error" in told:
