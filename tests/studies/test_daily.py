@@ -81,7 +81,7 @@ def test_seventeen_days_on_the_device(opencl_device: FoundDevice, tmp_path: Path
         assert rows[DAYS].value > rows[0].value                     # type: ignore[operator]
     memory = [r.value for r in run.results if r.name == daily.MEMORY]
     assert memory == sorted(set(memory)) and len(memory) == 2       # type: ignore[type-var]
-    assert [v.holds for v in run.verdicts][0] is True
+    assert next(v.holds for v in run.verdicts) is True
     said.clear()
     assert once("b.htr") == told
     assert not any("seed" in line for line in said)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from handtorch.profile.memory import INTERMEDIATES, PARAMETERS
 from handtorch.studies.training_cells import Cell, Kind, Memory, Planned, Power, Side, Use
-from handtorch.studies.training_observations import OBSERVATIONS, Day, Finding, Seen
+from handtorch.studies.training_observations import OBSERVATIONS, Day, Finding, Seen, judged
 
 GPU, MEMORY = "ina gpu_w", "ina ddr_w"
 
@@ -132,6 +133,17 @@ def test_the_deciding_figures_are_told() -> None:
     assert found == Finding(True, "For 16 times the batch 15.30 times as many samples a second "
                             "(DQN) and 1.70 times (ResNet50): a factor of 9.00 between them (the "
                             "paper: 15.3 and 1.7).")
+
+
+def test_beside_other_programs_times_are_told_and_not_judged() -> None:
+    cells = [replace(c, others=0.4) for c in (cell(), cell(batch=64, rate=60))]
+    found = judged(Seen(tuple(cells), GROWING.plans))[9]
+    assert found.holds is None and "6.00 to 6.00 times" in found.figures
+    assert found.reason == "other programs used 40% of this machine's cores meanwhile: run it again"
+    quiet = [replace(c, others=0.01) for c in cells]
+    assert judged(Seen(tuple(quiet)))[9].holds is True
+    loud = tuple(replace(c, others=0.4) for c in GROWING.cells)
+    assert judged(replace(GROWING, cells=loud))[8].holds is True    # memory is no matter of time
 
 
 def test_cells_that_were_not_run_decide_nothing() -> None:

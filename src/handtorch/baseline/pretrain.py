@@ -13,21 +13,8 @@ from torch import nn
 
 from handtorch.baseline.training import accuracy, eager_step
 from handtorch.kernels.case import Array
-from handtorch.zoo.densenet import DEPTHS, DenseNet
-from handtorch.zoo.digits import digits_model
 
 CHECKED = 256                           # samples on which it is seen whether enough is learnt
-
-
-def densenet40() -> nn.Module:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return DenseNet(DEPTHS["DenseNet40_12"])
-
-
-def small_net() -> nn.Module:
-    """For 8x8 digits."""
-    return digits_model()
 
 
 def optimizer_of(model: nn.Module, rate: float) -> torch.optim.SGD:

@@ -16,17 +16,16 @@ import numpy as np
 from handtorch import knobs
 from handtorch.baseline.pretrain import (
     Schooling,
-    densenet40,
     pretrain,
     set_weights,
-    small_net,
     weights_of,
 )
 from handtorch.kernels.case import Array
 from handtorch.store.tensors import read_tensors, write_tensors
 from handtorch.zoo.data.feed import CIFAR_MEAN, CIFAR_SPREAD
 from handtorch.zoo.data.find import found, open_cifar10
-from handtorch.zoo.digits import load_digits
+from handtorch.zoo.digits import digits_model, load_digits
+from handtorch.zoo.started import started
 
 DAYS, PER_DAY = 17, 64
 _RESERVED = 2000                        # pictures of CIFAR-10 that only come day by day
@@ -65,7 +64,7 @@ def digits(note: str) -> Scene:
     order = np.random.default_rng(1).permutation(len(data.train_x))
     x, y = data.train_x[order], data.train_y[order]
     # 1,437 to learn from: 17 days of 64 leave 349 for the school.
-    return Scene("digits", note, small_net, Schooling(0.60, 10.0, 0.02, 32, 2),
+    return Scene("digits", note, digits_model, Schooling(0.60, 10.0, 0.02, 32, 2),
                  (x[days:], y[days:]), (x[:days], y[:days]), (data.test_x, data.test_y),
                  (4, 16, 64), 0.01, (256, 352), 32)
 
@@ -77,7 +76,8 @@ def pictures() -> Scene:
         x = part[0].astype("f4") / np.float32(255)
         return (x - CIFAR_MEAN) / CIFAR_SPREAD, part[1].astype("i8")
     x, y = scaled(data.train)
-    return Scene("DenseNet40 on CIFAR-10", "", densenet40, Schooling(0.6065, 420.0, 0.05),
+    return Scene("DenseNet40 on CIFAR-10", "", lambda: started("DenseNet40_12").model,
+                 Schooling(0.6065, 420.0, 0.05),
                  (x[_RESERVED:], y[_RESERVED:]), (x[:_RESERVED], y[:_RESERVED]),
                  scaled(data.held_out), (4, 16, 64), 0.002, (128, 192), 64)
 

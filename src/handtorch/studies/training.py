@@ -20,7 +20,7 @@ from handtorch.studies.kept import Kept
 from handtorch.studies.study import Setting
 from handtorch.studies.training_cells import DEVICE, SUITE, TORCH, Kind, Side, form_of
 from handtorch.studies.training_memory import WITHIN, off
-from handtorch.studies.training_observations import OBSERVATIONS, Finding, Seen
+from handtorch.studies.training_observations import OBSERVATIONS, Finding, Seen, judged
 from handtorch.studies.training_published import NAME, published
 from handtorch.studies.training_rows import LATER, STEP1, agrees, pairs, parity, rows_of
 from handtorch.studies.training_run import Asked, Measured, Runner
@@ -53,12 +53,13 @@ def run(at: Setting) -> str:
     at.record.add(*rows_of(found, at.place))
     seen = Seen(tuple(found.cells), tuple(found.plans),
                 same_silicon=at.device.spec.kind == "cpu")
-    findings = [judge(seen) for _, judge in OBSERVATIONS]
+    findings = judged(seen)
     verdicts = [*verdicts_of(found), *observed(findings)]
     at.record.add(*verdicts)
     told = "".join(f"{v.question}\n{v.answer}\n" for v in verdicts[:2])
     return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place),
-                      memory_text(found), told, observations_text(findings)))
+                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", memory_text(found), told,
+                      observations_text(findings)))
 
 
 def asked_of(at: Setting) -> Asked:

@@ -76,7 +76,7 @@ def batches_of(asked: Mapping[str, Any]) -> tuple[Batches, str]:
 
 
 def run_torch(asked: Mapping[str, Any]) -> dict[str, Any]:
-    from handtorch.baseline.zoo_step import started
+    from handtorch.zoo.started import started
 
     batches, source = batches_of(asked)
     before = memory_of_process("VmRSS")

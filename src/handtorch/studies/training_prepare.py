@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from handtorch.api.budget import Fitting, device_bytes
-from handtorch.baseline.zoo_step import started
 from handtorch.capture.step import Captured, capture_user_step
 from handtorch.errors import HandTorchError, OutOfMemory
 from handtorch.graph.device_spec import DeviceSpec
@@ -24,6 +23,7 @@ from handtorch.runtime.lifetime import end_with_parent
 from handtorch.store.ht_file import HtFile, Part, write_ht
 from handtorch.studies.training_cells import Kind, Planned
 from handtorch.zoo.registry import MODELS
+from handtorch.zoo.started import started
 
 
 def main(text: str) -> None:

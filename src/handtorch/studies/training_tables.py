@@ -41,12 +41,13 @@ def table_ii(found: Measured, memory_bytes: int) -> str:
 def cell_table(found: Measured, place: str) -> str:
     """Cells down: torch, ours, their ratio, use, memory, and the differences of the losses."""
     rows = [["model", "batch", "torch/s", f"{place}/s", "ratio", "steps", "device", "cores",
-             "planned MB", "resident MB", "off", "loss 1", "loss 2", "loss 3"]]
+             "planned MB", "resident MB", "off", "loss 1", "loss 2", "loss 3", "others"]]
     by = {(c.kind, c.batch, c.side): c for c in found.cells}
     for kind, batch in dict.fromkeys((c.kind, c.batch) for c in found.cells):
         ours, theirs = by.get((kind, batch, DEVICE)), by.get((kind, batch, TORCH))
         rows.append([kind.title, str(batch), _rate(theirs), _rate(ours), _ratio(ours, theirs),
-                     *_of_ours(ours, found), *_losses(ours, theirs)])
+                     *_of_ours(ours, found), *_losses(ours, theirs),
+                     _share(None if ours is None else ours.others)])
     told = [f"  {c.title}, {'torch' if c.side == TORCH else place}: {c.state}: {c.reason}\n"
             for c in found.cells if not c.measured]
     sources = ", ".join(sorted({"generated" if c.source == "generated" else "real"
@@ -75,8 +76,9 @@ def observations_text(found: Sequence[Finding]) -> str:
     words = {True: "holds", False: "does not hold", None: "cannot be judged here"}
     told = ""
     for number, ((statement, _), one) in enumerate(zip(OBSERVATIONS, found, strict=True), 1):
-        told += f"{number:>3}. {statement}: {words[one.holds]}.\n     " + (
-            f"Why not: {one.reason}.\n" if one.holds is None else f"{one.figures}\n")
+        told += f"{number:>3}. {statement}: {words[one.holds]}.\n"
+        told += f"     Why not: {one.reason}.\n" if one.holds is None else ""
+        told += f"     {one.figures}\n"
     return told
 
 
