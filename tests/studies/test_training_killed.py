@@ -15,17 +15,17 @@ import pytest
 
 from handtorch import knobs
 from handtorch.record import read_run
-from handtorch.runtime.opencl.discover import FoundDevice
+from handtorch.runtime.opencl.discover import find_devices
 
-KILLS, BATCHES = 10, (1, 2, 3, 4)
+KILLS, BATCHES = 10, (1, 2)
 CELLS = {("CharCNN (narrow)", batch, place) for batch in BATCHES for place in ("host", "device")}
 
 
-def started(out: Path, device: FoundDevice) -> subprocess.Popen[bytes]:
+def started(out: Path, device: str) -> subprocess.Popen[bytes]:
     """A tiny run: narrow nets, a fraction of a second of steps. Its group is its own."""
     command = [sys.executable, "-m", "handtorch", "study", "training", "--quick", "--models",
                "CharCNN", "--batches", ",".join(map(str, BATCHES)), "--device",
-               f"cpu,{device.label}", "--out", str(out)]
+               f"cpu,{device}", "--out", str(out)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                             env={**knobs.environment_for_child(), "HANDTORCH_SHARED": ""},
                             start_new_session=True)
@@ -52,15 +52,17 @@ def left_behind(out: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_killed_ten_times_at_random_it_ends_with_all_rows(opencl_device: FoundDevice,
-                                                          tmp_path: Path) -> None:
-    out, chance = tmp_path / "run.htr", random.Random(opencl_device.label)
+def test_killed_ten_times_at_random_it_ends_with_all_rows(tmp_path: Path) -> None:
+    if not find_devices():
+        pytest.skip("no OpenCL device on this machine")
+    device = find_devices()[0].label            # one will do: what is kept does not depend on it
+    out, chance = tmp_path / "run.htr", random.Random(9)
     kills = 0
     while kills < KILLS:
-        child = started(out, opencl_device)
+        child = started(out, device)
         try:
             # Short enough that ten kills come before the end, long enough for a cell now and then.
-            child.wait(chance.uniform(0.2, 5.0))
+            child.wait(chance.uniform(0.2, 4.0))
             break
         except subprocess.TimeoutExpired:
             child.send_signal(signal.SIGKILL)
@@ -72,7 +74,7 @@ def test_killed_ten_times_at_random_it_ends_with_all_rows(opencl_device: FoundDe
     before = {p.name: p.read_bytes() for p in out.with_suffix(".kept").glob("*.json")}
     for text in before.values():
         json.loads(text)                        # whole, whatever the moment
-    last = started(out, opencl_device)
+    last = started(out, device)
     _, said = last.communicate(timeout=300)
     assert last.returncode == 0, said.decode()
     assert rows(out) == CELLS
