@@ -136,3 +136,65 @@ def test_no_name_and_a_wrong_name(studies: Callable[..., None], tmp_path: Path) 
 
 def test_it_is_a_command() -> None:
     assert cli.COMMANDS["study"] == command.__name__
+
+
+class Keeping(Fake):
+    """A study with options that goes on with what it has kept."""
+
+    OPTIONS, RESUMES = ("models", "sides"), True
+
+    def run(self, at: Setting) -> str:
+        self.options = dict(at.options)
+        (at.kept / "row.json").write_text("{}")
+        return super().run(at)
+
+
+@pytest.fixture
+def keeping(studies: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Keeping:
+    studies(one=nothing)
+    module = Keeping("keeping")
+    monkeypatch.setitem(STUDIES, "keeping", "fake_study_keeping")
+    monkeypatch.setitem(sys.modules, "fake_study_keeping", module)
+    return module
+
+
+@pytest.mark.parametrize(("device", "sides"), [
+    ("cpu,opencl", "torch,device"), ("opencl", "device"), ("cpu", "torch"), ("cpu,NAME",
+                                                                            "torch,device")])
+def test_a_study_with_sides_takes_torch_and_a_device(
+        keeping: Keeping, opencl_device: FoundDevice, device: str, sides: str) -> None:
+    code, _, _ = call("study", "keeping", "--models", "A,B", "--out", "run.htr", "--device",
+                      device.replace("NAME", opencl_device.short))
+    assert code == 0
+    assert keeping.options == {"models": "A,B", "sides": sides}
+
+
+def test_a_study_that_goes_on_may_be_named_again_and_sweeps_what_killed_runs_left(
+        keeping: Keeping, tmp_path: Path) -> None:
+    assert call("study", "keeping", "--out", "run.htr")[0] == 0
+    (tmp_path / "run.htr.0123abcd.part").write_text("of a run that was killed")
+    assert call("study", "keeping", "--out", "run.htr")[0] == 0
+    assert not list(tmp_path.glob("*.part"))
+    assert (tmp_path / "run.kept" / "row.json").exists()
+
+
+def test_a_second_run_into_the_same_file_is_refused_and_leaves_it_alone(
+        keeping: Keeping, tmp_path: Path) -> None:
+    from handtorch.studies.kept import held
+
+    assert call("study", "keeping", "--out", "run.htr")[0] == 0
+    whole = (tmp_path / "run.htr").read_bytes()
+    with held(tmp_path / "run.kept"):
+        code, _, err = call("study", "keeping", "--out", "run.htr")
+    assert (code, err) == (cli.EXIT_ERROR, "handtorch: a second run into run.kept: another one "
+                           "that still runs writes there\n  try: wait for it, or another --out\n")
+    assert (tmp_path / "run.htr").read_bytes() == whole
+
+
+def test_options_that_a_study_does_not_take_are_refused(keeping: Keeping) -> None:
+    code, _, err = call("study", "one", "--models", "A")
+    assert (code, err) == (cli.EXIT_ERROR, "handtorch: --models: the study one does not take it\n"
+                           "  try: `handtorch study training` does\n")
+    code, _, err = call("study", "keeping", "--device", "cpu,pocl,intel")
+    assert (code, err) == (cli.EXIT_ERROR, "handtorch: --device cpu,pocl,intel: a run has one "
+                           "OpenCL device\n  try: --device cpu,pocl\n")

@@ -12,5 +12,7 @@ STUDIES = {
     "sgemm": "handtorch.studies.sgemm",
     "backprop": "handtorch.studies.backprop",
     "rnn": "handtorch.studies.rnn",
+    "training": "handtorch.studies.training",
+    "daily": "handtorch.studies.daily",
     "recognize": "handtorch.studies.recognize",
 }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol, cast
 
 from handtorch.errors import BadInput
@@ -14,17 +15,22 @@ from handtorch.runtime.opencl.setting import HOST, SelfTestState, setting_rows
 from handtorch.selftest import verdict
 from handtorch.studies import STUDIES
 
-__all__ = ["HOST", "Setting", "Study", "record_setting", "study"]
+__all__ = ["HOST", "Setting", "Study", "options_of", "record_setting", "resumes", "study"]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a study runs, how thoroughly, and where its rows go."""
+    """Where a study runs, how thoroughly, and where its rows go.
+
+    `options` are those of the command line that the study names in OPTIONS, as they were written;
+    `kept` is a folder for what a study that RESUMES has measured so far."""
 
     device: FoundDevice
     record: RunWriter
     quick: bool
     progress: Callable[[str], None]
+    options: Mapping[str, str] = field(default_factory=dict)
+    kept: Path = Path("kept")
 
     @property
     def place(self) -> str:
@@ -32,9 +38,20 @@ class Setting:
 
 
 class Study(Protocol):
+    """A module may also have OPTIONS, the options it takes besides those of all, and RESUMES: it
+    goes on with what an earlier run into the same file has kept."""
+
     QUESTION: str
 
     def run(self, at: Setting) -> str: ...
+
+
+def options_of(module: Study) -> tuple[str, ...]:
+    return cast(tuple[str, ...], getattr(module, "OPTIONS", ()))
+
+
+def resumes(module: Study) -> bool:
+    return bool(getattr(module, "RESUMES", False))
 
 
 def study(name: str) -> Study:

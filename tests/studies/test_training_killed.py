@@ -1,0 +1,83 @@
+"""A run that is killed again and again goes on where it stood, and ends with every row."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from handtorch import knobs
+from handtorch.record import read_run
+from handtorch.runtime.opencl.discover import find_devices
+
+KILLS, BATCHES = 10, (1, 2)
+CELLS = {("CharCNN (narrow)", batch, place) for batch in BATCHES for place in ("host", "device")}
+
+
+def started(out: Path, device: str) -> subprocess.Popen[bytes]:
+    """A tiny run: narrow nets, a fraction of a second of steps. Its group is its own."""
+    command = [sys.executable, "-m", "handtorch", "study", "training", "--quick", "--models",
+               "CharCNN", "--batches", ",".join(map(str, BATCHES)), "--device",
+               f"cpu,{device}", "--out", str(out)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                            env={**knobs.environment_for_child(), "HANDTORCH_SHARED": ""},
+                            start_new_session=True)
+
+
+def rows(out: Path) -> set[tuple[str, float | None, str]]:
+    run = read_run(out)
+    assert run.info.status == "complete"
+    return {(r.subject, r.x_value, "host" if r.place == "host CPU" else "device")
+            for r in run.results if r.name == "throughput" and r.value is not None}
+
+
+def left_behind(out: Path) -> list[str]:
+    """Processes that still know the folder."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().decode("utf-8", "replace")
+        except OSError:
+            continue
+        if str(out.with_suffix("")) in line and int(folder.name) != os.getpid():
+            found.append(line)
+    return found
+
+
+@pytest.mark.slow
+def test_killed_ten_times_at_random_it_ends_with_all_rows(tmp_path: Path) -> None:
+    if not find_devices():
+        pytest.skip("no OpenCL device on this machine")
+    device = find_devices()[0].label            # one will do: what is kept does not depend on it
+    out, chance = tmp_path / "run.htr", random.Random(9)
+    kills = 0
+    while kills < KILLS:
+        child = started(out, device)
+        try:
+            # Short enough that ten kills come before the end, long enough for a cell now and then.
+            child.wait(chance.uniform(0.2, 4.0))
+            break
+        except subprocess.TimeoutExpired:
+            child.send_signal(signal.SIGKILL)
+            child.communicate()
+            kills += 1
+    assert kills == KILLS, "it was finished before it had been killed ten times"
+    time.sleep(0.5)
+    assert left_behind(out) == []               # a child ends with its parent
+    before = {p.name: p.read_bytes() for p in out.with_suffix(".kept").glob("*.json")}
+    for text in before.values():
+        json.loads(text)                        # whole, whatever the moment
+    last = started(out, device)
+    _, said = last.communicate(timeout=300)
+    assert last.returncode == 0, said.decode()
+    assert rows(out) == CELLS
+    after = {p.name: p.read_bytes() for p in out.with_suffix(".kept").glob("*.json")}
+    assert before.items() <= after.items()      # what was kept was not measured again
+    assert not list(tmp_path.glob("*.part"))
