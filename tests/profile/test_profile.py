@@ -21,6 +21,7 @@ from handtorch.runtime import recorder
 from handtorch.runtime.opencl import build
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.resident import OpenCLResident
+from handtorch.runtime.opencl.shared import SharedSlot
 
 Y = torch.arange(32) % 10
 X = torch.randn(32, 256, generator=torch.Generator().manual_seed(1))
@@ -121,8 +122,11 @@ def test_every_launch_has_its_node_layer_phase_and_line(step: ht.TrainStep) -> N
     assert {la.phase for la in of_program} == {"forward", "backward", "optimizer"}
     assert any(la.layer == "2" for la in of_program)
     moved = [(la.kernel, la.moved_bytes) for la in launches if la.phase == "transfer"]
-    assert ("unmap", 32 * 256 * 4 + 32 * 4) in moved or ("unmap", 32 * 256 * 4) in moved
-    assert ("map", 4) in moved
+    if isinstance(step.resident._slots[0], SharedSlot):
+        assert moved == []                      # the host's copy, "stage", is all there is
+    else:
+        assert ("unmap", 32 * 256 * 4 + 32 * 4) in moved or ("unmap", 32 * 256 * 4) in moved
+        assert ("map", 4) in moved
     host = {la.kernel for la in run.launches if la.step == 1 and la.lane == "host"}
     assert {"check", "stage", "enqueue", "wait"} <= host
     assert len({(la.step, la.number) for la in run.launches}) == len(run.launches)

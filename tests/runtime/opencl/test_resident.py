@@ -18,6 +18,7 @@ from handtorch.graph.node import Graph, Node, Port, State, Value
 from handtorch.pipeline import compile_graph
 from handtorch.plan.plan import aligned
 from handtorch.runtime.host import RefExecutor
+from handtorch.runtime.opencl import shared
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.runtime.opencl.resident import OpenCLResident
@@ -189,8 +190,19 @@ def test_staged_arrays_are_taken_back(on: OpenCLExecutor, m: Mlp, resident: Open
     x[:], y[:] = 0, 0                       # the next ones are open again
 
 
-def test_a_timed_step_knows_what_it_moved(m: Mlp, resident: OpenCLResident) -> None:
+def test_a_timed_step_in_shared_memory_moved_by_copies_alone(
+        on: OpenCLExecutor, m: Mlp, resident: OpenCLResident) -> None:
+    if not on.shares_memory:
+        pytest.skip("this driver shares no memory with the host")
+    moved = resident.submit(m.batch(0), timed=True).movement()
+    assert moved.copy_ns > 0 and moved.commands == ()
+
+
+def test_a_timed_step_knows_what_it_moved(on: OpenCLExecutor, m: Mlp,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
     """x, y and the loss, each mapped and unmapped, around the launches of the step."""
+    monkeypatch.setattr(shared, "MOST_BYTES", -1)
+    resident = on.load(compile_graph(m.graph, on.spec), m.states)
     for i in range(4):
         ticket = resident.submit(m.batch(i), timed=True)
         moved, launches = ticket.movement(), ticket.launch_times()
@@ -199,6 +211,7 @@ def test_a_timed_step_knows_what_it_moved(m: Mlp, resident: OpenCLResident) -> N
         assert len(moved.commands) == 6
         assert all(c.end_ns <= launches[0].start_ns for c in moved.commands[:3])
         assert all(c.start_ns >= launches[-1].end_ns for c in moved.commands[3:])
+    resident.close()
 
 
 @pytest.mark.parametrize("sizes, expected", [

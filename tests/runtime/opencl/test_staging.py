@@ -17,6 +17,7 @@ from handtorch.runtime.device import Counters
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.runtime.opencl.resident import RING
+from handtorch.runtime.opencl.shared import MOST_BYTES, SharedSlot, slot_kind
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
 from tests.runtime.opencl.mlp import four_kernels
 
@@ -28,6 +29,15 @@ def on(opencl_device: FoundDevice) -> OpenCLExecutor:
     return OpenCLExecutor(opencl_device)
 
 
+@pytest.fixture(params=[Slot, SharedSlot])
+def kind(on: OpenCLExecutor, request: pytest.FixtureRequest) -> type[Slot]:
+    """Mapped, or in memory that is never mapped, where the driver has it."""
+    if request.param is SharedSlot and not on.shares_memory:
+        pytest.skip("this driver shares no memory with the host")
+    slot: type[Slot] = request.param
+    return slot
+
+
 def plan(in_bytes: int, out_bytes: int) -> Plan:
     return Plan({}, (), 0, 0, in_bytes, out_bytes, 0, ())
 
@@ -35,12 +45,13 @@ def plan(in_bytes: int, out_bytes: int) -> Plan:
 def through(on: OpenCLExecutor, slot: Slot) -> None:
     """What a program that copies its input to its output does with a slot."""
     slot.unmap(on.queue)
-    on.cl.enqueue_copy(on.queue, slot.output, slot.input, byte_count=512)
+    whole = {} if isinstance(slot, SharedSlot) else {"byte_count": 512}
+    on.cl.enqueue_copy(on.queue, slot.output, slot.input, **whole)
     slot.map(on.queue)
 
 
-def test_what_is_put_in_comes_out(on: OpenCLExecutor) -> None:
-    slot, counters = Slot(on, plan(512, 512)), Counters()
+def test_what_is_put_in_comes_out(on: OpenCLExecutor, kind: type[Slot]) -> None:
+    slot, counters = kind(on, plan(512, 512)), Counters()
     x = np.arange(15, dtype="f4").reshape(3, 5)
     for turn in range(4):
         slot.take(on.queue, counters)
@@ -54,9 +65,9 @@ def test_what_is_put_in_comes_out(on: OpenCLExecutor) -> None:
     slot.close(on.queue)
 
 
-def test_a_result_is_a_copy(on: OpenCLExecutor) -> None:
+def test_a_result_is_a_copy(on: OpenCLExecutor, kind: type[Slot]) -> None:
     """The next step writes where it came from."""
-    slot, counters, tickets = Slot(on, plan(512, 512)), Counters(), []
+    slot, counters, tickets = kind(on, plan(512, 512)), Counters(), []
     for turn in range(3):
         slot.take(on.queue, counters)
         slot.keep_results()
@@ -69,8 +80,9 @@ def test_a_result_is_a_copy(on: OpenCLExecutor) -> None:
     slot.close(on.queue)
 
 
-def test_a_slot_left_unmapped_by_an_interrupt_is_mapped_at_its_turn(on: OpenCLExecutor) -> None:
-    slot, counters = Slot(on, plan(512, 512)), Counters()
+def test_a_slot_left_unmapped_by_an_interrupt_is_mapped_at_its_turn(
+        on: OpenCLExecutor, kind: type[Slot]) -> None:
+    slot, counters = kind(on, plan(512, 512)), Counters()
     slot.unmap(on.queue)
     slot.take(on.queue, counters)
     slot.put(X, 0, np.ones((3, 5), "f4"))
@@ -117,8 +129,8 @@ class Failing:
         raise self._error
 
 
-def test_a_step_that_failed_on_the_device_says_so(on: OpenCLExecutor) -> None:
-    slot = Slot(on, plan(512, 512))
+def test_a_step_that_failed_on_the_device_says_so(on: OpenCLExecutor, kind: type[Slot]) -> None:
+    slot = kind(on, plan(512, 512))
     ticket = SlotTicket(on, slot, ((X, 0),), None)
     assert slot._mapped is not None
     real = slot._mapped
@@ -133,6 +145,12 @@ def test_a_step_that_failed_on_the_device_says_so(on: OpenCLExecutor) -> None:
         "  try: `handtorch devices` runs the device's self-test")
     slot._mapped = real
     slot.close(on.queue)
+
+
+def test_small_batches_cross_in_shared_memory(on: OpenCLExecutor) -> None:
+    small = SharedSlot if on.shares_memory else Slot
+    assert slot_kind(on, plan(MOST_BYTES, 4)) is slot_kind(on, plan(0, 0)) is small
+    assert slot_kind(on, plan(MOST_BYTES + 1, 4)) is slot_kind(on, plan(4, MOST_BYTES + 1)) is Slot
 
 
 def test_a_batch_larger_than_an_allocation(opencl_device: FoundDevice) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,16 @@ class OpenCLContext:
     @property
     def spec(self) -> DeviceSpec:
         return self.found.spec
+
+    @cached_property
+    def shares_memory(self) -> bool:
+        """Whether host and device see what the other wrote without a map between them, as far as
+        the driver says: fine-grained shared virtual memory, which OpenCL 1.2 does not have."""
+        try:
+            found = int(self.found.handle.svm_capabilities)
+        except self.cl.Error:
+            return False
+        return bool(found & self.cl.device_svm_capabilities.FINE_GRAIN_BUFFER)
 
     def build(self, source: str, given: bytes | None = None) -> Any:
         """`source` compiled, or its binary `given`, which is run as it is: the caller trusts it."""

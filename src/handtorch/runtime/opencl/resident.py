@@ -18,6 +18,7 @@ from handtorch.runtime.device import Array, Counters, as_held, as_torch, was_clo
 from handtorch.runtime.opencl.borrow import Borrowed, Lender
 from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.prebuild import compile_steps
+from handtorch.runtime.opencl.shared import slot_kind
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
 from handtorch.runtime.recorder import Recorder, now_ns
 
@@ -65,7 +66,8 @@ class OpenCLResident:
                              for p in program.graph.inputs)
         self._outputs = tuple((p.value, plan.places[p.value.id].offset_bytes)
                               for p in program.graph.outputs)
-        self._slots = [Slot(on, plan, self._inputs, self._outputs) for _ in range(RING)]
+        slot = slot_kind(on, plan)
+        self._slots = [slot(on, plan, self._inputs, self._outputs) for _ in range(RING)]
         self._lent: tuple[Array, ...] = ()
         self._lender = Lender(on)
         self._borrowed = [[Borrowed(value) for value, _ in self._inputs] for _ in self._slots]
@@ -141,7 +143,7 @@ class OpenCLResident:
                 self._replay(queue, self._once)
                 self._is_stale = False
             events = self._replay(queue, (self._calls if update else self._partial)[turn])
-            maps = slot.map(queue)
+            maps = slot.map(queue, events[-1] if events else None)
             queue.flush()
         except self._cl.Error as e:
             raise refused(self._on.spec, "a step", self._bytes, e) from e

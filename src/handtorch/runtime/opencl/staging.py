@@ -2,7 +2,8 @@
 
 Each slot has one buffer for inputs and one for outputs, in memory both sides see. A slot is mapped
 by a non-blocking call at the end of the step that used it; by the time its turn comes again the
-map has long completed. So the host copies the next batch while the device computes.
+map has long completed. So the host copies the next batch while the device computes. Small slots
+need not be mapped where host and device share memory (`shared.py`).
 
 Only what the ports hold is mapped: on a device with memory of its own a map or its end transfers
 the whole region, and the gaps that alignment leaves between two ports would go along."""
@@ -79,16 +80,19 @@ class Slot:
         in_bytes, out_bytes = plan.staging_in_bytes, plan.staging_out_bytes
         self._to_fill = ((0, max(in_bytes, 1)),) if inputs is None else spans(inputs)
         self._to_read = ((0, max(out_bytes, 1)),) if outputs is None else spans(outputs)
-        self.input = on.buffer(in_bytes, host_visible=True)
-        self.output = on.buffer(out_bytes, host_visible=True)
+        self.input, self.output = self._memory(in_bytes), self._memory(out_bytes)
         self.ticket: weakref.ref[SlotTicket] | None = None
         self._mapped: Mapped | None = None
         with on.asking("mapping a buffer", in_bytes + out_bytes):
             self.map(on.queue)
 
-    def map(self, queue: Any) -> list[Any]:
+    def _memory(self, nbytes: int) -> Any:
+        """What kernels get as an argument."""
+        return self._on.buffer(nbytes, host_visible=True)
+
+    def map(self, queue: Any, last: Any = None) -> list[Any]:
         """Hand the slot to the host once everything queued so far is done; returns at once, the
-        events of the maps."""
+        events of the maps. `last` is the event of what was queued last, if it is known."""
         flags, events = self._cl.map_flags, []
         regions: list[list[Region]] = []
         for buffer, mode, held in (
