@@ -167,8 +167,8 @@ def _same(found: Findings) -> Verdict:
     return Verdict(
         study=NAME, question=QUESTION, holds=None if doubt else not differ and share <= WITHIN,
         holds_reason=doubt,
-        answer=f"{labels[0].upper()}{labels[1:]}; the sum of steps is within {share:.1%} of the time "
-               f"({_of(worst)}), allowed are {WITHIN:.0%}.")
+        answer=f"{labels[0].upper()}{labels[1:]}; the sum of steps is within {share:.1%} of the "
+               f"time ({_of(worst)}), allowed are {WITHIN:.0%}.")
 
 
 def _sooner(found: Findings) -> Verdict:
