@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import threading
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,32 @@ def test_addresses_that_are_none(url: str) -> None:
 def test_nobody_listens() -> None:
     with pytest.raises(HandTorchError, match=r"no answer from http://127\.0\.0\.1:9"):
         Connection("http://127.0.0.1:9").get("/v2/health/live")
+
+
+@pytest.mark.parametrize(("told", "said"), [
+    (b"no JSON", "cannot be understood"), (b"[]", "cannot be understood"),
+    (b'{"outputs": []}', "cannot be understood"),
+    (b'{"outputs": [{"name": "y"}], "parameters": {"picture": {"name": "p"}}}',
+     "cannot be understood"),
+    (b'{"outputs": [{"name": "y"}]}', "takes no pictures"),
+])
+def test_a_server_that_speaks_otherwise(told: bytes, said: str) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(told)))
+            self.end_headers()
+            self.wfile.write(told)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        thread = threading.Thread(target=other.handle_request)
+        thread.start()
+        with pytest.raises(BadInput, match=said):
+            InCloud(f"http://127.0.0.1:{other.server_port}", "net")
+        thread.join()
 
 
 def test_a_server_that_cannot_start_says_why() -> None:
