@@ -34,6 +34,8 @@ from handtorch.cloud.protocol import HEAD_LENGTH, Request, Tensor, encode_reques
 OURS, PEERS = "handtorch", ("litserve", "ray")
 MODULES = {"litserve": "litserve", "ray": "ray.serve"}
 ROWS, WAIT_S, START_S = 8, 0.002, 120.0
+# As our engine has it where torch is not loaded before; so that all have it, whoever loads torch.
+ENVIRONMENT = {**knobs.environment_for_child(), "OMP_WAIT_POLICY": "passive"}
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def running(side: str, model: str, python: str, shape: Port) -> Iterator[Side]:
                [python, str(Path(__file__).with_name(f"serving_{side}.py")), model, str(port),
                 str(ROWS), str(WAIT_S)])
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               env=knobs.environment_for_child(), start_new_session=True)
+                               env=ENVIRONMENT, start_new_session=True)
     try:
         found = Side(side, port, request_for(side, shape, name), process.pid)
         end = time.monotonic() + START_S

@@ -52,7 +52,7 @@ def dump_folder() -> Path | None:
 
 
 def loader_setting(name: str) -> str:
-    """A setting of the OpenCL loader or runtime (`OCL_ICD_VENDORS`, ...), empty if unset."""
+    """A setting of a library that we load (`OCL_ICD_VENDORS`, ...), empty if unset."""
     return os.environ.get(name, "")
 
 
@@ -64,5 +64,5 @@ def environment_for_child() -> dict[str, str]:
 
 
 def set_for_loader(name: str, setting: str) -> None:
-    """Tell the OpenCL loader or runtime something; works only before it is loaded."""
+    """Tell a library something; works only before it is loaded."""
     os.environ[name] = setting
