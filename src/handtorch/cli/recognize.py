@@ -39,7 +39,7 @@ def add_args(parser: ArgumentParser) -> None:
                         help="safetensors or npz; else random ones, and no labels")
     parser.add_argument("--labels", default="", metavar="FILE", help="one class to a line")
     parser.add_argument("--recipe", choices=("caffe", "torchvision"), default="",
-                        help="how a picture becomes the input of a FILE.ht [caffe]")
+                        help="how a picture becomes the input of a FILE.ht [torchvision]")
     parser.add_argument("--url", help="of the server; without it one is started on this machine")
     parser.add_argument("--send", choices=("png", "jpeg", "original"), default="png",
                         help="to a server: made small and exact, smaller and nearly so, or the "

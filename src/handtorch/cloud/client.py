@@ -7,7 +7,8 @@ import json
 import select
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -40,7 +41,7 @@ MOST_ANSWER_BYTES = 16 << 20
 
 
 class Connection:
-    """HTTP/1.1 to one server; a request that a closed idle connection lost is sent once more."""
+    """HTTP/1.1 to one server, kept open from request to request. Nothing is sent twice."""
 
     def __init__(self, url: str, token: str | None = None) -> None:
         parts = urlsplit(url)
@@ -65,7 +66,8 @@ class Connection:
             text = answer.read(MOST_ANSWER_BYTES)
         if answer.status != 200:
             raise _refused(path, answer.status, text)
-        return json.loads(text) if text else None
+        with _understood(self.url):
+            return json.loads(text) if text else None
 
     def send(self, path: str, message: Message) -> None:
         """The whole of it is the socket's afterwards; that is not yet the server's."""
@@ -89,7 +91,8 @@ class Connection:
         if answer.status != 200:
             raise _refused(path, answer.status, body)
         head = answer.headers.get(HEAD_LENGTH)
-        return decode_response(body, None if head is None else int(head))
+        with _understood(self.url):
+            return decode_response(body, None if head is None else int(head))
 
     def close(self) -> None:
         self._http.close()
@@ -112,6 +115,16 @@ class _told:
                                  ) from error
 
 
+@contextmanager
+def _understood(url: str) -> Iterator[None]:
+    """Another server than ours may answer in another form."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as e:
+        raise BadInput(f"the answer of {url} cannot be understood",
+                       why=f"{type(e).__name__}: {e}", fix="`handtorch serve`") from e
+
+
 def _refused(path: str, status: int, body: bytes) -> HandTorchError:
     try:
         why = str(json.loads(body)["error"])
@@ -130,18 +143,19 @@ class InCloud:
                  token: str | None = None) -> None:
         self._link = Connection(url, token)
         self._at = f"/v2/models/{quote(model, safe='')}"
+        self._mine, self._sending = labels, sending
         told = self._link.get(self._at)
-        self._output, self._mine = str(told["outputs"][0]["name"]), labels
-        about = told.get("parameters", {})
-        picture = about.get("picture")
-        if picture is None:
-            raise BadInput(f"{model} at {url} takes no pictures", fix="another --model")
-        self._picture = str(picture["name"])
-        self.engine, self.place = str(about.get("engine", "")), str(about.get("place", ""))
-        self.trained = bool(about.get("trained", True))
-        self._named = bool(about.get("labels"))
-        self.recipe = _recipe(picture)
-        self._sending = sending
+        with _understood(url):
+            self._output = str(told["outputs"][0]["name"])
+            about = told.get("parameters", {})
+            picture = about.get("picture")
+            if picture is None:
+                raise BadInput(f"{model} at {url} takes no pictures", fix="another --model")
+            self._picture = str(picture["name"])
+            self.engine, self.place = str(about.get("engine", "")), str(about.get("place", ""))
+            self.trained = bool(about.get("trained", True))
+            self._named = bool(about.get("labels"))
+            self.recipe = _recipe(picture)
 
     def load(self) -> None:
         """Nothing: the server has done it."""
@@ -171,11 +185,13 @@ class InCloud:
         with steps.of("download"):
             answer = self._link.answer(self._at)
         no_labels = self._why_not()
-        labels = () if no_labels else self._labels(answer)
+        with _understood(self._link.url):
+            labels = () if no_labels else self._labels(answer)
+            all_ms = _with_theirs(steps.ms(), answer)
         span = Span(begin_ns, time.perf_counter_ns(), time.process_time_ns() - cpu_ns, None,
                     resident_bytes())
         return Recognised(path.name, header.width, header.height, len(data), len(sent), labels,
-                          no_labels, _with_theirs(steps.ms(), answer), span)
+                          no_labels, all_ms, span)
 
     def _asked(self, sent: bytes) -> Message:
         """Our own labels take all scores; else the server's best five."""

@@ -13,7 +13,8 @@
 
 Each has two stamps of one monotonic clock of its own; none is what others leave. What lies between
 them (waking a thread, a packet on its way) is in no step: `sum_ms` falls short of `end_to_end_ms`
-by it."""
+by it. Where this process was kept from running while it sent, the server was already at its next
+step, and the two overlap."""
 
 from __future__ import annotations
 

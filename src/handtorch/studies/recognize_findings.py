@@ -155,9 +155,9 @@ def judge(found: Findings) -> list[Verdict]:
 
 
 def _same(found: Findings) -> Verdict:
-    """A picture's share in no step is the median over all pictures of a mode."""
-    worst = max(found.runs, key=lambda one: median(one.unaccounted()))
-    share = median(worst.unaccounted())
+    """A mode's share in no step is the median over its pictures; below 0, steps overlapped."""
+    worst = max(found.runs, key=lambda one: abs(median(one.unaccounted())))
+    share = abs(median(worst.unaccounted()))
     tops = [one.tops() for one in found.runs if all(one.tops().values())]
     doubt = "" if tops else "no trained weights are at hand, so there are no labels to compare"
     differ = sorted({file for one in tops for file in one if one[file] != tops[0][file]})
@@ -167,8 +167,8 @@ def _same(found: Findings) -> Verdict:
     return Verdict(
         study=NAME, question=QUESTION, holds=None if doubt else not differ and share <= WITHIN,
         holds_reason=doubt,
-        answer=f"{labels[0].upper()}{labels[1:]}; the steps leave {share:.1%} of the time at most "
-               f"({_of(worst)}), allowed are {WITHIN:.0%}.")
+        answer=f"{labels[0].upper()}{labels[1:]}; the sum of steps is within {share:.1%} of the "
+               f"time ({_of(worst)}), allowed are {WITHIN:.0%}.")
 
 
 def _sooner(found: Findings) -> Verdict:
