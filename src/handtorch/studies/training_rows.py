@@ -67,6 +67,7 @@ def rows_of(found: Measured, place: str) -> Iterator[Result]:
             yield _result(EXPECTED, cell.kind, place, nbytes / MB, "MB", cell.batch,
                           provenance="estimated")
     yield from _plan_rows(found, place)
+    yield from _over_time(found.cells, place)
 
 
 def _cell_rows(cell: Cell, place: str) -> Iterator[Result]:
@@ -91,10 +92,18 @@ def _cell_rows(cell: Cell, place: str) -> Iterator[Result]:
                       "lower")
         for role, nbytes in cell.memory.roles.items():
             yield _result(f"memory: {role}", cell.kind, place, nbytes / MB, "MB", cell.batch)
-    for core, line in use.over.items():
-        for at, share in line:
-            yield _result(f"use over three steps, {cell.title}", cell.kind, place, 100 * share,
-                          "%", at, x_name="s", subject=core)
+
+
+def _over_time(cells: Sequence[Cell], place: str) -> Iterator[Result]:
+    """Fig. 2: of InceptionV1 as in the paper, else of the first model; at its largest batch."""
+    known = [c for c in cells if c.side == DEVICE and c.use.over]
+    chosen = [c for c in known if c.kind.model == "InceptionV1"] or [
+        c for c in known if c.kind == known[0].kind]
+    for cell in sorted(chosen, key=lambda c: c.batch)[-1:]:
+        for core, line in cell.use.over.items():
+            for at, share in line:
+                yield _result(f"use over three steps, {cell.title}", cell.kind, place, 100 * share,
+                              "%", at, x_name="s", subject=core)
 
 
 def _power_rows(cell: Cell, place: str) -> Iterator[Result]:
