@@ -53,7 +53,7 @@ def serve(settings: Settings, announce: Callable[[str], None], warn: Callable[[s
     """Serve until SIGTERM or SIGINT, then answer what was accepted, and return.
 
     `announce` gets the address once every model is ready; `warn` what is dangerous."""
-    _check_safety(settings, warn)
+    check_safety(settings, warn)
     settings = _with_descriptors(settings)
     with _bound(settings) as listening:
         scheme = "http" if settings.certificate is None else "https"
@@ -134,7 +134,8 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _check_safety(settings: Settings, warn: Callable[[str], None]) -> None:
+def check_safety(settings: Settings, warn: Callable[[str], None]) -> None:
+    """Refuses what strangers could use, warns of what they could read."""
     if (settings.certificate is None) != (settings.key is None):
         raise BadInput("TLS with half of what it needs", fix="both --certificate and --key")
     if settings.token is not None and (len(settings.token) < 16 or not settings.token.isascii()
