@@ -72,6 +72,7 @@ def test_one_record_with_all_pictures(options: list[str], picture: str) -> None:
     assert record(picture, *options, "--preloaded")["pictures"][0]["steps_ms"]["load"] == 0
 
 
+@pytest.mark.slow
 def test_a_server_is_started_where_none_is_named(options: list[str], picture: str) -> None:
     here = record(picture, *options, "--no-sensors")
     there = record(picture, *options, "--where", "cloud", "--no-sensors")

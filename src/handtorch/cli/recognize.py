@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from handtorch.cloud.models import Offer
     from handtorch.cloud.on_device import OnDevice
     from handtorch.cloud.recognised import Recognised
-    from handtorch.cloud.use import Meter
+    from handtorch.profile.use import Meter
 
 HELP = "Recognise what is in pictures, here or on a server, and show what each step took"
 EXAMPLE = ("handtorch recognize cat.jpg --model squeezenet --weights FILE.safetensors "
@@ -56,11 +56,12 @@ def add_args(parser: ArgumentParser) -> None:
 def run(args: Namespace, out: TextIO) -> int:
     """Every picture in turn; the first one waits for the model unless it is preloaded."""
     try:
-        from handtorch.cloud.use import Meter
+        import handtorch.cloud.pictures  # noqa: F401
     except ImportError as e:
         raise BadInput("handtorch recognize", why=f"a library is missing ({e})",
                        fix="pip install handtorch[cloud]") from e
     from handtorch.place.sheet import read_sheet
+    from handtorch.profile.use import Meter
     offer = _offer(args)
     for path in args.pictures:
         if not path.is_file():

@@ -29,9 +29,9 @@ from handtorch.cloud.protocol import (
     encode_request,
 )
 from handtorch.cloud.recipes import RECIPES, TOP, Label, Recipe, fitted, top
-from handtorch.cloud.recognised import Recognised, Span, Steps
-from handtorch.cloud.use import resident_bytes
+from handtorch.cloud.recognised import Recognised, Steps
 from handtorch.errors import BadInput, HandTorchError
+from handtorch.meters.used import Span, resident_bytes
 
 ORIGINAL = "original"
 SENT = {"png": "PNG", "jpeg": "JPEG"}

@@ -16,9 +16,9 @@ from handtorch.cloud.models import Offer
 from handtorch.cloud.picture_file import read_picture
 from handtorch.cloud.pictures import decode, prepare
 from handtorch.cloud.recipes import TORCHVISION, Recipe, fitted, top
-from handtorch.cloud.recognised import Recognised, Span, Steps
-from handtorch.cloud.use import resident_bytes
+from handtorch.cloud.recognised import Recognised, Steps
 from handtorch.errors import BadInput, DeviceError
+from handtorch.meters.used import Span, resident_bytes
 
 if TYPE_CHECKING:
     from handtorch.api.inference import Inference

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from handtorch.cloud.recipes import Label
+from handtorch.meters.used import Span
 
 STEPS = ("load", "rescale", "upload", "decode", "queue", "compute", "send", "download")
 # Of the paper's five; the others are the server's own, and 0 on a device.
@@ -51,21 +52,6 @@ class Steps:
     def ms(self) -> dict[str, float]:
         """All steps in order; 0 for one that was not needed."""
         return {step: self.taken_ns.get(step, 0) / 1e6 for step in STEPS}
-
-
-@dataclass(frozen=True)
-class Span:
-    """From a picture's begin to its end, by the monotonic clock, and what was used meanwhile."""
-
-    begin_ns: int
-    end_ns: int
-    cpu_ns: int                     # of this process, all its threads
-    device_ns: int | None           # of the OpenCL device, by its own clock; None without one
-    resident_bytes: int             # of this process at the end
-
-    @property
-    def seconds(self) -> float:
-        return (self.end_ns - self.begin_ns) / 1e9
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What recognition used of this machine: processor, device, memory, power and joules.
+"""Joules of a span of time, by the best that is known of this machine.
 
 Joules are `measured` where a sensor of this machine tells them, `estimated` where a sheet of a
 device says what its parts draw, and else unknown, with the reason."""
@@ -13,8 +13,7 @@ from types import TracebackType
 
 import numpy as np
 
-from handtorch.cloud.recognised import Span
-from handtorch.meters.threads import resident_bytes as resident
+from handtorch.meters.used import Span
 from handtorch.place.sheet import Sheet
 from handtorch.profile.energy.groups import mwh
 from handtorch.profile.energy.join import integral
@@ -25,11 +24,6 @@ from handtorch.profile.sampling import Sampling
 _READY_S = 2.0
 # A battery feeds the whole device; the others tell of parts of it, more or less of them.
 _WHOLE_FIRST = ("battery", "tegrastats", "ina3221", "rapl", "hwmon", "nvml")
-
-
-def resident_bytes() -> int:
-    """Memory of this process that is in RAM now."""
-    return int(resident(Path("/proc/self/statm").read_text(encoding="ascii")))
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from handtorch.cloud.recognised import Span
-from handtorch.cloud.use import Joules, Meter, resident_bytes
 from handtorch.meters.signal import FAST_NS, Signal
+from handtorch.meters.used import Span, resident_bytes
 from handtorch.place.sheet import read_sheet
 from handtorch.profile.energy.model import Series
 from handtorch.profile.sampled import Readings, Troubles
+from handtorch.profile.use import Joules, Meter
 
 SPAN = Span(1_000_000_000, 3_000_000_000, 1_000_000_000, None, 1)
 
