@@ -18,6 +18,7 @@ from handtorch.kernels.case import Array, Case
 from handtorch.kernels.catalog import all_cases
 from handtorch.kernels.gemm import Form, cases, matmul_steps
 from handtorch.kernels.gemm_cases import reference
+from handtorch.kernels.gemm_tiles import tuning_for
 from handtorch.runtime.opencl.context import OpenCLContext
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.selftest import run_case
@@ -92,6 +93,33 @@ def test_the_same_bits_each_time(opencl_device: FoundDevice) -> None:
     case = product((96, 130, 300), "", "none", on.spec, "packed")
     first = run_case(on, case)[C]
     assert all(np.array_equal(first, run_case(on, case)[C]) for _ in range(5))
+
+
+def test_a_long_gradient_is_summed_in_parts(opencl_device: FoundDevice) -> None:
+    """A whole number of parts, and one more of a single row; the same bits each time."""
+    on = context(opencl_device)
+    depth = tuning_for(on.spec).split
+    for k in (4 * depth, 4 * depth + 1) if depth else ():
+        case = product((10, 9, k), "a", "none", on.spec)
+        assert list(names(case.steps)) == ["gemm_register", "reduce_axis"]
+        first = run_case(on, case)
+        assert case.error(first) <= 1
+        assert all(np.array_equal(first[C], run_case(on, case)[C]) for _ in range(3))
+
+
+@pytest.mark.parametrize("size, turned, epilogue, parts", [
+    ((128, 32, 4096), "a", "none", 16), ((128, 9, 4097), "a", "none", 17),
+    ((128, 32, 1024), "a", "none", 4), ((128, 32, 1023), "a", "none", 0),
+    ((128, 32, 4096), "", "none", 0), ((128, 32, 4096), "ab", "none", 0),
+    ((128, 32, 4096), "a", "bias", 0),
+    ((512, 512, 4096), "a", "none", 0),                       # the parts would be more than A and B
+])
+def test_which_products_are_summed_in_parts(size: tuple[int, int, int], turned: str, epilogue: str,
+                                            parts: int) -> None:
+    for spec, want in ((CPU, parts), (GENERIC, 0)):
+        steps = product(size, turned, epilogue, spec).steps
+        split = [s for s in steps if dict(s.defines).get("SPLIT")]
+        assert [s.global_size[2] for s in split] == ([want] if want else [])
 
 
 def test_not_a_number_survives_relu_and_mask(opencl_device: FoundDevice) -> None:

@@ -6,13 +6,21 @@ The family's kernels are in `gemm_specs`, the choice of a tile in `gemm_tiles`, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.gemm_cases import cases
 from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, Sgd, tile_width
-from handtorch.kernels.gemm_tiles import Form, Product, table_variant, tuning_for
+from handtorch.kernels.gemm_tiles import (
+    Form,
+    Product,
+    split_depth,
+    table_variant,
+    tuning_for,
+)
+from handtorch.kernels.reduce import fold_steps
 from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import Variant, tuned_variant
 
@@ -39,10 +47,13 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     assert mask is None or mask.shape == (m, n), f"{mask} for {c}"
     product = Product(m, n, k, ta, tb)
     assert form is None or form in product.forms(), f"{form} cannot do ta={ta} tb={tb}"
+    epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
+    if form is None and update is None and not any(epilogue.values()) and (
+            tuned_variant(product, spec) is None and (depth := split_depth(product, spec))):
+        return _in_parts(a, b, c, product, depth, spec, node, new_value)
     variant = _chosen(product, spec, form, update)
     packed, dots = variant.form == "packed", variant.form == "dot"
     assert update is None or not dots, "gemm_dot updates no weights"
-    epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
     extra = tuple(v for v in (bias, mask) if v is not None)
     defines: dict[str, int | str] = {**dict(variant.defines), **epilogue}
     before: tuple[Step, ...] = ()
@@ -61,6 +72,19 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     access = ("r", "r", "rw" if update else "w", *"r" * len(extra), *changed.values())
     return (*before, kernel.step((a, b, c, *extra, *changed), {"M": m, "N": n, "K": k}, defines,
                                  node=node, flops=2 * m * n * k, access=access))
+
+
+def _in_parts(a: Value, b: Value, c: Value, product: Product, depth: int, spec: DeviceSpec,
+              node: int, new_value: Callable[[Shape], Value]) -> tuple[Step, ...]:
+    """A product for each part of K, and their sum; the order of the sum is always the same."""
+    m, n, k = product.sizes()
+    variant = table_variant(replace(product, k=depth), spec, "register")
+    parts = new_value((ceil_div(k, depth), m, n))
+    first = REGISTER.step((a, b, parts), {"M": m, "N": n, "K": k},
+                          {**dict(variant.defines), "TA": int(product.ta), "SPLIT": depth},
+                          node=node, flops=2 * m * n * k)
+    return (first, *fold_steps(parts, c, (1, ceil_div(k, depth), m * n), "sum",
+                               scratch=new_value, node=node))
 
 
 def _chosen(product: Product, spec: DeviceSpec, form: Form | None, update: Sgd | None

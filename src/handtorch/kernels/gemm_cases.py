@@ -81,7 +81,10 @@ def _register() -> Iterator[Case]:
             ({"R": 1, "NV": 1, "V": 1, "KU": 1, **bias, **act, **mask}, (3, 5, 7)),
             ({"R": 12, "NV": 2, "V": 16, "KU": 1, **ta}, (13, 33, 7)),
             ({"R": 8, "NV": 1, "V": 2, "KU": 2, **bias}, (17, 3, 19)),
-            ({"R": 8, "NV": 1, "V": 8, "KU": 4}, (9, 10, 31))):
+            ({"R": 8, "NV": 1, "V": 8, "KU": 4}, (9, 10, 31)),
+            ({**small, **ta, "SPLIT": 4}, (9, 13, 11)), ({**small, **ta, "SPLIT": 8}, (4, 8, 16)),
+            ({**small, "SPLIT": 16, "WGX": 4}, (5, 9, 15)),
+            ({**wide, **ta, **pb, "SPLIT": 2}, (7, 65, 5))):
         yield _product(REGISTER, macros, size)
 
 
@@ -154,7 +157,10 @@ def _product(kernel: Kernel, macros: Mapping[str, int], size: Sizes) -> Case:
     mask = rng.normal(size=(m, n)).astype("f4") if macros.get("MASK") else None
     if mask is not None:
         mask.flat[0] = 0.0                  # a ReLU's output is exactly 0 where it was cut
-    want = reference(a, b, bias, bool(macros.get("ACT")), mask)
+    depth = macros.get("SPLIT", 0)
+    parts = [reference(a[:, at:at + (depth or k)], b[at:at + (depth or k)], bias,
+                       bool(macros.get("ACT")), mask) for at in range(0, k, depth or k)]
+    want = np.stack(parts) if depth else parts[0]
     given = {_A: a.T if macros.get("TA") else a, _B: b.T if kernel is DOT else b}
     if macros.get("PB"):
         given[_B] = packed(b, tile_width({**kernel.defaults, **macros}))

@@ -6,6 +6,8 @@
 // bias f32 [N], y f32 [M, N], row-major; C may overlap no other operand.  W = NV V must be <= N.
 // Edges: rows beyond M read row M-1 and are not stored; the last tile of columns is moved left until
 // it ends at N, and stores only the columns that no other item owns.
+// With SPLIT dimension 2 counts parts of K, SPLIT long but for the last, and C is [parts][M, N]: one
+// product for each, without an epilogue. So a long K is walked in parts that stay in the cache.
 // Local memory: none.  Work-group: WGX row tiles x WGY column tiles; 1 x 1 on a CPU.
 #ifndef R
 #define R 4
@@ -25,6 +27,7 @@
 #define MOMENTUM 0.0f
 #define WGX 1
 #define WGY 1
+#define SPLIT 0
 #endif
 #define W (NV * V)
 #define FLOATS VEC(float, V)
@@ -35,8 +38,17 @@
 #define A_ROW K
 #define A_STEP 1
 #endif
+#if SPLIT
+#define FROM (get_global_id(2) * SPLIT)
+#define DEPTH min(SPLIT, K - (int)FROM)
+#define PART (get_global_id(2) * m * n)
+#else
+#define FROM 0
+#define DEPTH K
+#define PART 0
+#endif
 #define ROW(r) \
-    __global const float *a##r = A + A_at + min(i + r, m - 1) * A_ROW; EACH_COL(NV, ZERO, r)
+    __global const float *a##r = A + A_at + FROM * A_STEP + min(i + r, m - 1) * A_ROW; EACH_COL(NV, ZERO, r)
 #define ZERO(r, v) FLOATS c##r##_##v = 0.0f;
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
 #define MULTIPLY(r) { const FLOATS x = a##r[at]; EACH_COL(NV, ADD, r) }
@@ -84,7 +96,7 @@
 #endif
 #define STORE_ROW(r) if (i + r < m) { const size_t r_ = r; EACH_COL(NV, STORE, r) }
 #define STORE(r, v) if (j + (v + 1) * V > own) { \
-        __global float *c = C + C_at + (i + r_) * n + j + v * V; \
+        __global float *c = C + C_at + PART + (i + r_) * n + j + v * V; \
         FLOATS s = c##r##_##v; \
         ADD_BIAS(v) APPLY APPLY_MASK(v) \
         if (j + v * V >= own) { UPDATE(FLOATS, LOAD_V, STORE_V, s) STORE_V(s, 0, c); } \
@@ -117,19 +129,20 @@ void gemm_register(__global const float *A, const uint A_at, __global const floa
     const size_t m = M, n = N, i = get_global_id(0) * R, own = get_global_id(1) * W;
     if (i >= m || own >= n) return;                 // the last groups may hang over the edge
     const size_t j = min(own, n - W);
+    const int depth = DEPTH;
 #if PB
-    __global const float *b = B + B_at + own * K;
+    __global const float *b = B + B_at + own * K + FROM * W;
     const size_t B_STEP = W;
 #else
-    __global const float *b = B + B_at + j;
+    __global const float *b = B + B_at + FROM * n + j;
     const size_t B_STEP = n;
 #endif
     EACH_ROW(R, ROW)
     size_t at = 0;
     int k = 0;
-    for (; k + KU <= K; k += KU) { ALL_K }
+    for (; k + KU <= depth; k += KU) { ALL_K }
 #if KU > 1
-    for (; k < K; ++k) { ONE_K }
+    for (; k < depth; ++k) { ONE_K }
 #endif
     EACH_ROW(R, STORE_ROW)
 }

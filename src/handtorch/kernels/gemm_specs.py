@@ -34,12 +34,16 @@ def _outputs(width: Callable[[Defines], int], group: Callable[[Defines], tuple[i
 
 
 def _tiles(width: Callable[[Defines], int]) -> Callable[[Defines, Sizes], Geometry]:
-    """Items over row tiles (dimension 0: neighbours share B's panel in the cache) and columns."""
+    """Items over row tiles (dimension 0: neighbours share B's panel in the cache) and columns; if
+    SPLIT, over parts of K besides, one after the other."""
     def geometry(defines: Defines, sizes: Sizes) -> Geometry:
         x, y = number(defines, "WGX"), number(defines, "WGY")
         rows = ceil_div(int(sizes["M"]), number(defines, "R"))
         columns = ceil_div(int(sizes["N"]), width(defines))
-        return (_round_up(rows, x), _round_up(columns, y)), (x, y)
+        items = _round_up(rows, x), _round_up(columns, y)
+        if split := number({"SPLIT": 0, **defines}, "SPLIT"):
+            return (*items, ceil_div(int(sizes["K"]), split)), (x, y, 1)
+        return items, (x, y)
     return geometry
 
 
@@ -102,8 +106,8 @@ TILED_VECTOR = Kernel("gemm_tiled_vector", ("r", "r", "w"),
                       _outputs(lambda d: number(d, "V"), _square), _MNK, {"TS": 32, "V": 4},
                       space={"TS": (16, 32), "V": (2, 4, 8, 16)}, local_bytes=_two_tiles_bytes)
 REGISTER = Kernel("gemm_register", ("r", "r", "w"), _tiles(tile_width), _MNK,
-                  {"R": 4, "NV": 2, "V": 4, "KU": 2, "TA": 0, "PB": 0, **_FORMS, **_UPDATE,
-                   **_GROUP},
+                  {"R": 4, "NV": 2, "V": 4, "KU": 2, "TA": 0, "PB": 0, "SPLIT": 0, **_FORMS,
+                   **_UPDATE, **_GROUP},
                   space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 2, 4, 8, 16),
                          "KU": (1, 2, 4)})
 DOT = Kernel("gemm_dot", ("r", "r", "w"), _tiles(lambda _: DOT_COLUMNS), _MNK,

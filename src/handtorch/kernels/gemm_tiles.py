@@ -115,6 +115,7 @@ class Tuning:
     pack_rows: int
     pack_rows_turned: int
     pack_bytes: int
+    split: int                              # depth of a part of a long product; 0: never in parts
     pack: Mapping[str, int]                 # macros of pack_b
     groups: tuple[tuple[int, int], ...]     # work-groups worth trying when tuning
     tiles: tuple[Tile, ...]
@@ -136,6 +137,7 @@ def table() -> tuple[Tuning, ...]:
 def _tuning(entry: dict[str, Any]) -> Tuning:
     return Tuning(tuple(entry["kinds"]), tuple(entry.get("match", ())), entry["float_width"],
                   entry["pack_rows"], entry["pack_rows_turned"], entry["pack_bytes"],
+                  entry.get("split", 0),
                   MappingProxyType(entry["pack"]), tuple((x, y) for x, y in entry["try_groups"]),
                   tuple(map(_tile, entry["tiles"])), tuple(map(_tile, entry["dots"])))
 
@@ -226,6 +228,16 @@ def table_variant(product: Product, spec: DeviceSpec, form: Form | None = None) 
                             2 * product.m * product.n * product.k, spec)
     grouped = Variant.of(form, {**dict(tile.defines), **more})
     return alone if str(grouped) in spec.avoid else grouped
+
+
+def split_depth(product: Product, spec: DeviceSpec) -> int:
+    """How deep the parts are in which A^T B is summed up, 0 for all at once.
+
+    Where K is long, A is read column by column from far away, once for each panel of B; a part of
+    it stays in the cache. What the parts leave, to be added, must be little beside A and B."""
+    depth, m, n = tuning_for(spec).split, product.m, product.n
+    pays = product.ta and not product.tb and product.k >= 4 * depth
+    return depth if depth and pays and 4 * m * n <= depth * (m + n) else 0
 
 
 def _form(tuning: Tuning, product: Product) -> Form:
