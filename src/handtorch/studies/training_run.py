@@ -54,6 +54,13 @@ class Asked:
     length: Length = field(default_factory=Length)
     feasible: tuple[int, ...] = FEASIBLE
     data: str = ""              # path of data, or "generated"; looked for where it is empty
+    compared: tuple[int, ...] | None = None     # batches that torch runs too; all
+    empty: bool = True          # whether a process with next to no step is measured, for its memory
+
+    def cells(self) -> list[tuple[int, Side]]:
+        """Of each model."""
+        return [(b, s) for b in self.batches for s in self.sides
+                if s == DEVICE or self.compared is None or b in self.compared]
 
     def setting(self) -> dict[str, Any]:
         """What a kept row depends on besides its key."""
@@ -92,7 +99,7 @@ class Runner:
 
     def run(self) -> Measured:
         """Every model in turn; one that fails does not stop the rest."""
-        if DEVICE in self.asked.sides:
+        if DEVICE in self.asked.sides and self.asked.empty:
             self.found.bare = self._bare()
         for kind in self.asked.kinds:
             try:
@@ -106,7 +113,7 @@ class Runner:
 
     def _model(self, kind: Kind) -> None:
         asked = self.asked
-        wanted = [(b, s) for b in asked.batches for s in asked.sides]
+        wanted = asked.cells()
         known = {(b, s): self._kept.get(_key(kind, b, s)) for b, s in wanted}
         save = [b for b, s in wanted if s == DEVICE and known[b, s] is None]
         batches = sorted({*asked.batches, *asked.feasible})
@@ -243,7 +250,7 @@ class Runner:
         return Bare(**told)
 
     def _say(self, kind: Kind, batch: int, side: Side) -> None:
-        total = len(self.asked.kinds) * len(self.asked.batches) * len(self.asked.sides)
+        total = len(self.asked.kinds) * len(self.asked.cells())
         done = len(self.found.cells)
         text = f"training: cell {done + 1} of {total}, {kind.title} b{batch}, " \
                f"{'torch' if side == TORCH else self.asked.device}"

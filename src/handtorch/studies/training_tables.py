@@ -34,7 +34,7 @@ def table_ii(found: Measured, memory_bytes: int) -> str:
         rows.append([plan.kind.title, f"{plan.parameters:,}", _millions(line.parameters),
                      f"{plan.forward_flops / 1e6:,.0f}", _millions(line.flops),
                      "yes" if line.trained else "no", _batch(plain), _batch(budget), note])
-    return (f"Table II; batches up to 256 planned within {memory_bytes:,} bytes; `printed` and "
+    return (f"Table II; what was planned within {memory_bytes:,} bytes; `printed` and "
             f"`trained` are the paper's, on a Jetson TX2 with 8 GB\n{lines(rows)}")
 
 
