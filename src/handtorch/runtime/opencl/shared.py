@@ -7,6 +7,8 @@ batch where the kernels read it, and the end of the last launch is all there is 
 from __future__ import annotations
 
 import ctypes
+import weakref
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 from handtorch.plan.plan import Plan
 from handtorch.runtime.device import Array
 from handtorch.runtime.opencl.context import OpenCLContext
-from handtorch.runtime.opencl.staging import Mapped, Region, Slot
+from handtorch.runtime.opencl.staging import Mapped, Ports, Region, Slot
 
 # Beside the copy of a larger batch a map counts for nothing, and a large buffer has huge pages.
 MOST_BYTES = 1 << 20
@@ -24,7 +26,22 @@ BORDER_BYTES = 128
 
 
 class SharedSlot(Slot):
-    """As a Slot; what is called mapped here is always seen by both sides, and touched in turns."""
+    """As a Slot; what is called mapped here is always seen by both sides, and touched in turns.
+
+    A driver keeps a buffer until the commands that use it are done, but not shared memory: it is
+    gone at once. So also a slot that is dropped without `close` waits for its last step."""
+
+    def __init__(self, on: OpenCLContext, plan: Plan, inputs: Ports | None = None,
+                 outputs: Ports | None = None) -> None:
+        super().__init__(on, plan, inputs, outputs)
+        self._give_back = weakref.finalize(self, _give_back, (on.queue, on.timed_queue),
+                                           (self.input, self.output))
+
+    def close(self, queue: Any) -> None:
+        if self._mapped is not None:
+            self.keep_results()
+            self._mapped = None
+        self._give_back()
 
     def _memory(self, nbytes: int) -> Any:
         flags = self._cl.svm_mem_flags
@@ -45,6 +62,13 @@ class SharedSlot(Slot):
         assert self._mapped is not None, "the device owns this slot"
         self._mapped = None
         return []
+
+
+def _give_back(queues: Sequence[Any], held: Sequence[Any]) -> None:
+    for queue in queues:
+        queue.finish()
+    for memory in held:
+        memory.release()
 
 
 def _seen_by_host(memory: Any) -> Array:
