@@ -13,11 +13,11 @@ from handtorch.record import read_run
 from handtorch.record.schema import SCHEMA_VERSION
 from handtorch.runtime.opencl.discover import FoundDevice
 
+pytestmark = pytest.mark.spread
+
 FUNCTION = """\
 import torch
 import handtorch as ht
-
-pytestmark = pytest.mark.spread
 
 def made(device=None):
     x = torch.zeros(4, 3)

@@ -31,8 +31,10 @@ def test_a_heap_that_is_large_enough_one_that_is_not_and_a_kill(tmp_path: Path) 
     assert not fits.failed and fits.load is not None and fits.use is not None
     assert fits.answer_ms > fits.load.ms > 0 and fits.load.minor_faults > 0
     assert 10e6 < fits.peak_bytes < 1e9
-    small = way.loaded([picture], 1 << 20)      # the picture alone has 6 MB of pixels
-    assert "memory" in small.failed.lower() and small.load is None
+    small = way.loaded([picture], 4 << 20)      # the picture alone has 6 MB of pixels
+    # Who asks last decides how it ends: Python raises, OpenBLAS ends the process.
+    assert small.load is None
+    assert "memory" in small.failed.lower() or small.failed == "the process ended with exit code 1"
     killed = way.loaded([picture], kill=True)
     assert not killed.failed and killed.load is None and killed.answer_ms > 0
 

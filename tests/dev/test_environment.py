@@ -231,4 +231,4 @@ def test_pins_are_exact_and_torch_is_spelt_as_every_index_knows_it() -> None:
         if line and not line.startswith(("#", "-r"))
     ]
     assert "torch==2.13.0" in lines
-    assert [line for line in lines if not re.fullmatch(r"[\w-]+==[\w.]+", line)] == []
+    assert [line for line in lines if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == []

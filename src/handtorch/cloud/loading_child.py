@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from handtorch.meters.used import memory_of_process
+
 
 class Collections:
     """Python's garbage collections as they happen: how many, how long, and the longest."""
@@ -56,18 +58,16 @@ class Phase:
             "major_faults": now.ru_majflt - self._faults.ru_majflt}
 
 
-def data_bytes() -> int:
-    """The private memory this process may write to: what RLIMIT_DATA limits."""
-    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    raise AssertionError("the kernel tells VmData of every process")
-
-
 def limit_heap(more_bytes: int) -> None:
-    """From now on this process gets so much more memory to write to, and no more."""
-    limit = data_bytes() + more_bytes
-    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    """From now on this process gets so much more private memory to write to, and no more."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_of_process("VmData") + more_bytes, most))
+
+
+def no_limit() -> None:
+    """What went wrong can be told again."""
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def main(asked: Mapping[str, Any]) -> int:
@@ -76,11 +76,12 @@ def main(asked: Mapping[str, Any]) -> int:
     from handtorch.cloud.on_device import OnDevice
     from handtorch.errors import HandTorchError
     offer = offer_of("model", "1", asked["model"], Given(**asked["given"]))
+    import handtorch.api.load
     if not asked["model"].endswith(".ht"):
         import handtorch.api.make
         import handtorch.zoo.serving  # noqa: F401  torch, which is the program too
     recognise = OnDevice(offer, mapped=asked["mapped"])
-    before_bytes = data_bytes()
+    before_bytes = memory_of_process("VmData")
     if asked["heap_bytes"]:
         limit_heap(asked["heap_bytes"])
     try:
@@ -90,12 +91,13 @@ def main(asked: Mapping[str, Any]) -> int:
         with Phase() as using:
             for path in asked["pictures"]:
                 recognise(Path(path))
-    except (HandTorchError, MemoryError, RuntimeError, OSError) as e:
+    except (HandTorchError, MemoryError, RuntimeError, OSError, SystemError) as e:
+        no_limit()
         _tell({"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"})
         return 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = memory_of_process("VmHWM")
     _tell({"load": loading.told, "use": using.told, "peak_bytes": peak,
-           "heap_bytes": data_bytes() - before_bytes})
+           "heap_bytes": memory_of_process("VmData") - before_bytes})
     sys.stdin.read()
     return 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from handtorch.errors import BadInput
 from handtorch.meters import threads
 
 
@@ -26,3 +27,16 @@ class Span:
 def resident_bytes() -> int:
     """Memory of this process that is in RAM now."""
     return int(threads.resident_bytes(Path("/proc/self/statm").read_text(encoding="ascii")))
+
+
+def memory_of_process(name: str) -> int:
+    """What Linux says of this process, in bytes: VmRSS now, VmHWM the most so far, VmData what it
+    may write to.
+
+    Not `ru_maxrss`: a program inherits that from the process that started it, however large."""
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    except OSError as e:
+        raise BadInput("the memory of this process", why=f"/proc/self/status: {e.strerror}") from e
+    (found,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
+    return 1024 * int(found)

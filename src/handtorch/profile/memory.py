@@ -5,12 +5,12 @@ as the plan says that somebody needs it; sizes are those the plan reserves, alig
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from handtorch.meters.used import memory_of_process
 from handtorch.plan.liveness import Life
 from handtorch.plan.plan import aligned
 from handtorch.program import Program
@@ -61,7 +61,7 @@ def changes(line: tuple[int, ...]) -> list[tuple[int, int]]:
 
 def process_peak_bytes() -> int:
     """The most this process has ever had in memory, weights of other programs and Python too."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return memory_of_process("VmHWM")
 
 
 def _roles(program: Program) -> dict[int, str]:

@@ -19,8 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from handtorch.errors import BadInput, HandTorchError
+from handtorch.errors import HandTorchError
 from handtorch.kernels.case import Array
+from handtorch.meters.used import memory_of_process
 from handtorch.runtime.lifetime import end_with_parent
 
 WARM_UP = 3                             # steps left out, as in the paper
@@ -45,16 +46,6 @@ def main(text: str) -> None:
         found = {"error": "there was not enough memory for it", "kind": "MemoryError"}
     private.write(json.dumps(found) + "\n")
     private.flush()
-
-
-def memory_of_process(name: str) -> int:
-    """VmRSS now, or VmHWM, the most since it was last forgotten. Linux alone tells."""
-    try:
-        lines = Path("/proc/self/status").read_text().splitlines()
-    except OSError as e:
-        raise BadInput("the memory of this process", why=f"/proc/self/status: {e.strerror}") from e
-    (found,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
-    return 1024 * int(found)
 
 
 def forget_peak() -> None:
