@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import nn
 
-from handtorch.baseline.torch_ops import TorchOps, TorchRows, watch
-from handtorch.baseline.torch_origin import Origins
+from handtorch.baseline.torch_ops import Label, Seen, TorchOps, TorchRows, _in_turn, watch
+from handtorch.baseline.torch_origin import Origin, Origins
 from handtorch.errors import BadInput
 
 
@@ -250,3 +250,10 @@ def test_it_sees_what_torch_profiler_sees(one_thread: None) -> None:
     for name in ("aten::linear", "aten::mm"):
         mine, other = (min(s[name] for s in side) for side in (ours, theirs))
         assert 0.5 < mine / other < 2, f"{name}: {mine} ns, torch.profiler {other} ns"
+
+
+def test_stamps_that_are_off_stay_inside_the_step_and_in_turn() -> None:
+    label = Label("aten::mul", (), Origin("", "forward", None), 1, 4)
+    given = [(90, 120), (115, 140), (150, 260)]         # early, overlapping, late
+    kept = _in_turn([Seen(label, a, b) for a, b in given], 100, 200)
+    assert [(op.start_ns, op.end_ns) for op in kept] == [(100, 120), (120, 140), (150, 200)]

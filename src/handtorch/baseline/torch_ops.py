@@ -138,7 +138,8 @@ class TorchOps:
             end_ns = _now()
         start_ns = called_ns if self._reached_ns is None else self._reached_ns
         seen = self._learnt(record.ops) if self._learns else self._labelled(record.ops)
-        self.steps.append(SeenStep(start_ns, called_ns, end_ns, tuple(seen)))
+        self.steps.append(SeenStep(start_ns, called_ns, end_ns,
+                                   tuple(_in_turn(seen, called_ns, end_ns))))
         self.error_ns = max(self.error_ns, record.error_ns)
         self._reached_ns = _now()               # reading the record belongs to no step
 
@@ -195,6 +196,14 @@ class TorchOps:
             launches += [_launch(key, i, op) for i, op in enumerate(seen.ops)]
             gaps += _gaps(key, seen)
         return TorchRows(place(), self.clock, tuple(steps), tuple(launches), tuple(gaps))
+
+
+def _in_turn(ops: Iterable[Seen], reached_ns: int, end_ns: int) -> Iterator[Seen]:
+    """They ran one after the other, inside the step, whatever the error of their stamps."""
+    for op in ops:
+        start_ns = min(max(op.start_ns, reached_ns), end_ns)
+        reached_ns = min(max(op.end_ns, start_ns), end_ns)
+        yield op._replace(start_ns=start_ns, end_ns=reached_ns)
 
 
 def watch(call: Callable[..., Any], batches: Iterable[tuple[Any, ...]]) -> TorchOps:
