@@ -1,8 +1,8 @@
 """What torch itself records of the operations that run, on the host's clock.
 
-Its observer takes the stamps in C++, so that no Python runs between two operations. A hook in
-Python empties the caches there: small operations on memory then take longer, and the step too. This
-is the recorder of the autograd profiler of old, which starts nothing of its own and prints nothing;
+Its observer takes the stamps in C++, so that no Python runs between two operations. Under a hook in
+Python steps took a tenth longer, and small operations on memory were measured too long. This is the
+recorder of the autograd profiler of old, which starts nothing of its own and prints nothing;
 torch.profiler has another."""
 
 from __future__ import annotations
