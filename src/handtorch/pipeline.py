@@ -15,16 +15,18 @@ from handtorch import knobs
 from handtorch.errors import BadInput, StorageError
 from handtorch.graph.check import check
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.graph.node import Graph
+from handtorch.graph.node import Graph, Node
 from handtorch.graph.text import graph_text, step_text
 from handtorch.kernels.results import checked_results, results_name
 from handtorch.lower.lower import lower_graph
 from handtorch.passes.cross_entropy import fuse_cross_entropy
 from handtorch.passes.epilogue import fuse_epilogues
 from handtorch.passes.fuse import fuse_pointwise
+from handtorch.passes.gradients import join_weight_gradients
 from handtorch.passes.layout import channels_last
 from handtorch.passes.masks import narrow_masks
 from handtorch.passes.order import order
+from handtorch.passes.recurrent import fuse_input_products
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
 from handtorch.passes.update import fuse_updates
@@ -41,7 +43,9 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("views", fold_views),
     ("cross-entropy", fuse_cross_entropy),
     ("epilogues", fuse_epilogues),
+    ("recurrent layers", fuse_input_products),
     ("updates", fuse_updates),
+    ("weight gradients", join_weight_gradients),
     ("masks", narrow_masks),
     ("point-wise regions", fuse_pointwise),
     ("settle", settle),
@@ -69,22 +73,25 @@ def finished(graph: Graph, spec: DeviceSpec) -> Program:
 
 
 def _prepared(graph: Graph, dump: _Dump) -> Graph:
-    check(graph, "capture")
-    dump("capture", graph_text(graph))
+    sound: dict[int, Node] = {}
+
+    def seen(name: str, graph: Graph) -> Graph:
+        check(graph, name, sound)
+        dump(name, lambda: graph_text(graph))
+        return graph
+    graph = seen("capture", graph)
     for name, stage in PASSES:
-        graph = stage(graph)
-        check(graph, name)
-        dump(name, graph_text(graph))
+        graph = seen(name, stage(graph))
     return graph
 
 
 def _finished(graph: Graph, spec: DeviceSpec, dump: _Dump) -> Program:
     lowered = lower_graph(graph, spec)
-    dump("lower", "\n".join(map(step_text, lowered.all_steps)))
+    dump("lower", lambda: "\n".join(map(step_text, lowered.all_steps)))
     plan = make_plan(graph, lowered, largest_allocation_bytes=spec.largest_allocation_bytes)
     prove(graph, lowered, plan)
     program = Program(graph, lowered.steps, plan, spec, lowered.once)
-    dump("program", program.text())
+    dump("program", program.text)
     return program
 
 
@@ -130,19 +137,19 @@ def shipped() -> Traversable:
 
 
 class _Dump:
-    """Numbers the stages, so that a folder lists them in order."""
+    """Numbers the stages, so that a folder lists them in order; a text is made only for one."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder, self._count = folder, 0
 
-    def __call__(self, stage: str, text: str) -> None:
+    def __call__(self, stage: str, text: Callable[[], str]) -> None:
         if self._folder is None:
             return
         path = self._folder / f"{self._count:02d}-{stage.replace(' ', '-')}.txt"
         self._count += 1
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(text + "\n")
+            path.write_text(text() + "\n")
         except OSError as e:
             raise StorageError(f"HANDTORCH_DUMP: {path}", why=str(e.strerror),
                                fix="a folder that can be written, or unset HANDTORCH_DUMP") from e

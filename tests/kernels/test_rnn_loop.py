@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from handtorch.graph.device_spec import GENERIC
+from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.kernels.rnn_loop import (
     BACKWARD,
@@ -18,6 +18,7 @@ from handtorch.kernels.rnn_loop import (
     Choice,
     Layer,
     choose,
+    feeds_itself,
     loop_steps,
     pack_steps,
     tuning_for,
@@ -42,11 +43,35 @@ def test_choice_on_a_cpu(batch: int, hidden: int, want: Choice) -> None:
     assert choose(Layer("lstm", batch, 10, hidden), CPU) == want
 
 
+@pytest.mark.parametrize(("batch", "inputs", "hidden", "want"), [
+    (1, 0, 32, Choice(1, 16, 1, False, pairs=True)),
+    (32, 9, 32, Choice(1, 16, 1, False, pairs=True)),
+    (32, 0, 31, Choice(1, 16, 1, False)),        # no whole number of pairs
+    (32, 32, 32, Choice(2, 8, 1, False)),        # sequences share the weights that come from afar
+    (32, 0, 64, Choice(2, 8, 1, False)),
+    (2, 0, 64, Choice(1, 16, 1, False, pairs=True)),
+    (32, 0, 256, Choice(1, 16, 1, False, pairs=True)),       # two would make a launch of each step
+    (32, 0, 320, Choice(1, 16, 1, True)),
+])
+def test_choice_with_avx2(batch: int, inputs: int, hidden: int, want: Choice) -> None:
+    avx2 = replace(CPU, float_width=8)
+    assert choose(Layer("lstm", batch, 10, hidden, inputs=inputs), avx2) == want
+
+
 def test_on_a_gpu_a_group_shares_a_sequence() -> None:
     assert choose(Layer("lstm", 4, 10, 128), GENERIC).group == 32        # 32 vectors of 4
     assert choose(Layer("lstm", 4, 10, 650), GENERIC).group == 64
     small = replace(GENERIC, max_work_group=16)
     assert choose(Layer("lstm", 4, 10, 650), small).group == 16
+
+
+def test_the_loop_multiplies_the_inputs_where_all_weights_stay_in_the_nearest_cache() -> None:
+    def feeds(inputs: int, hidden: int, spec: DeviceSpec, cell: str = "lstm", batch: int = 1
+              ) -> bool:
+        return feeds_itself(Layer(cell, batch, 10, hidden, inputs=inputs), spec)
+    assert feeds(9, 32, CPU) and feeds(32, 32, CPU) and feeds(32, 32, CPU, batch=100)
+    assert not feeds(33, 32, CPU) and feeds(33, 32, CPU, "gru")
+    assert not feeds(9, 32, GENERIC)
 
 
 @pytest.mark.parametrize("kind", ["cpu", "gpu", "accelerator", "other"])
@@ -78,7 +103,7 @@ def test_a_stepped_layer_is_a_launch_for_each_step_and_one_more_for_given_states
 
     layer, choice = Layer("tanh", 2, 3, 50), Choice(1, 16, 2, True)
     u = value((50, 50))
-    packed, pack = pack_steps(layer, u, False, choice, node=7, scratch=value)
+    packed, pack = pack_steps(layer, (u,), False, choice, node=7, scratch=value)
     assert packed.shape == (4, 50, GATES["tanh"], 16) and pack.node == 7
     reads, writes = [value((3, 2, 50)), packed], [value((3, 2, 50)), value((2, 50))]
     steps = loop_steps(FORWARD, layer, choice, reads, writes,
@@ -107,7 +132,7 @@ def test_activations_are_right_everywhere(opencl_device: Any) -> None:
         values = [Value(i, s) for i, s in enumerate((
             (1, layer.batch, gates * 16), (gates * 16, 16), (1, layer.batch, 16),
             *[(layer.batch, 16)] * (2 if cell == "lstm" else 1)))]
-        packed, pack = pack_steps(layer, values[1], False, Choice(1, 16, 1, False), node=0,
+        packed, pack = pack_steps(layer, values[1:2], False, Choice(1, 16, 1, False), node=0,
                                   scratch=lambda s: Value(next(fresh), tuple(s)))
         cells = (Value(9, (2, layer.batch, 16)),) if cell == "lstm" else ()
         steps = loop_steps(FORWARD, layer, Choice(1, 16, 1, False), (values[0], packed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from torch.func import functional_call
 
 from handtorch.capture.step import capture_inference, capture_train_step
 from handtorch.graph.device_spec import GENERIC
+from handtorch.graph.opset import flops
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.host import RefExecutor
 
@@ -78,6 +80,7 @@ def test_any_layer_on_a_device(opencl_device: Any, options: dict[str, Any]) -> N
     {"kind": "GRU", "hidden": 17, "batch": 5, "time": 6, "batch_first": True, "states": True},
     {"kind": "RNN", "hidden": 1, "batch": 1, "time": 1, "bias": False},
     {"kind": "LSTM", "hidden": 319, "batch": 1, "time": 2, "states": True},   # a launch a step
+    {"kind": "LSTM", "inputs": 200, "hidden": 33, "batch": 2, "layers": 2},   # a product, then none
 ], ids=lambda options: f"{options['kind']} {options['hidden']}")
 def test_edges_on_a_device(opencl_device: Any, options: dict[str, Any]) -> None:
     check(**options, devices=(opencl_device.label,))
@@ -153,15 +156,20 @@ def test_training_steps_equal_torch(kind: str) -> None:
         assert torch.allclose(got, p.detach(), atol=1e-5), name
 
 
-def test_a_layer_is_a_product_a_packing_and_one_launch() -> None:
-    """In inference nothing is saved for a gradient, and zero states are not read."""
+@pytest.mark.parametrize(("kind", "products"), [("cpu", 1), ("gpu", 3)])
+def test_a_layer_is_a_packing_and_one_launch(kind: str, products: int) -> None:
+    """In inference nothing is saved for a gradient, and zero states are not read. On a CPU the
+    product with the inputs is part of the launch; elsewhere it is one before it."""
     captured = capture_inference(Tagger(bias=False), [torch.randn(2, 7, 3)])
-    program = compile_graph(captured.graph, GENERIC)
-    nodes = [n for n in program.graph.nodes if n.op == "lstm"]
-    assert [len(n.inputs) for n in nodes] == [2, 2]
+    program = compile_graph(captured.graph, replace(GENERIC, kind=kind, float_width=8))
+    nodes = [n for n in program.graph.nodes if n.op == "lstm_layer"]
+    assert [len(n.inputs) for n in nodes] == [3, 3]
     assert [len(n.outputs) for n in nodes] == [3, 3]
     assert [s.kernel for s in program.once if s.kernel.startswith("rnn")] == ["rnn_pack"] * 2
     assert [s.kernel for s in program.steps if s.kernel.startswith("rnn")] == ["rnn_forward"] * 2
+    assert sum(s.kernel.startswith("gemm") for s in program.steps) == products
+    loops = [s for s in program.steps if s.kernel == "rnn_forward"]
+    assert sum(s.flops for s in program.steps if s.node == loops[0].node) == flops(nodes[0])
 
 
 def test_dropout_stands_between_the_layers_while_training() -> None:

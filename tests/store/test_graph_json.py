@@ -25,7 +25,8 @@ from handtorch.store.graph_json import graph_from_json, graph_to_json
 from handtorch.store.suspect import Suspect, parsed
 from handtorch.zoo.digits import digits_training
 
-PASSES_ONLY = {"assign", "clear", "cross_entropy", "matmul_sgd", "pointwise"}
+PASSES_ONLY = {"assign", "clear", "cross_entropy", "matmul_sgd", "pointwise",
+               "lstm_layer", "gru_layer", "rnn_layer", "weights_grad"}
 
 
 def digits() -> Graph:

@@ -21,12 +21,13 @@ from handtorch.kernels import (
     rnn,
     roofline,
     simple,
+    weights_grad,
 )
 from handtorch.kernels.case import Case
 from handtorch.kernels.spec import Kernel
 
 _FAMILIES = (bmm, conv, gemm, index, losses, lstm, move, norm, optimizers, pointwise, pool,
-             random, reduce, rnn, roofline, simple)
+             random, reduce, rnn, roofline, simple, weights_grad)
 KERNELS: dict[str, Kernel] = {k.name: k for family in _FAMILIES for k in family.KERNELS}
 
 

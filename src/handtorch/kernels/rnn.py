@@ -106,25 +106,39 @@ def _backward(layer: Layer, u: Array, saved: Mapping[str, Array], h0: Array, c0:
     return dg, dq, before, dh, dc
 
 
+def _inputs(d: _Data, layer: Layer, rows: tuple[int, int], bias: bool
+            ) -> tuple[list[Value], list[Value], Array]:
+    """Input weights and what else the loop is given to begin with, and what gx is."""
+    columns = GATES[layer.cell] * layer.hidden
+    if not layer.inputs:
+        gx = d.normal(*rows, columns)
+        return [], [gx], d.exact(gx)
+    x, w = d.normal(*rows, layer.inputs), d.normal(columns, layer.inputs)
+    more = [d.normal(columns)] if bias else []
+    return [w], [x, *more], np.asarray(d.exact(x) @ d.exact(w).T + sum(map(d.exact, more)))
+
+
 def _time_first(layer: Layer, x: Array) -> Array:
     return x.swapaxes(0, 1) if layer.batch_first else x
 
 
 def passes(name: str, layer: Layer, choice: Choice, *, states: bool = True, save: bool = True,
            bias: bool = True, given: str = "dy dh dc") -> Iterator[Case]:
-    """The layer run in this way; with `save` its gradients too."""
+    """The layer run in this way; with `save` its gradients too. `bias` are those of both products
+    that the loop does."""
     d, cell, b, h = _Data(), layer.cell, layer.batch, layer.hidden
     rows = (b, layer.time) if layer.batch_first else (layer.time, b)
-    gx, u = d.normal(*rows, GATES[cell] * h), d.normal(GATES[cell] * h, h)
+    weights, inputs, gx = _inputs(d, layer, rows, bias)
+    u = d.normal(GATES[cell] * h, h)
     lstm, gated = cell == "lstm", cell in ("lstm", "gru")
     start = {"h0": d.normal(b, h)} if states else {}
     start |= {"c0": d.normal(b, h)} if states and lstm else {}
     bias_v = d.normal(3 * h) if bias and cell == "gru" else None
     zeros = np.zeros((b, h))
     h0, c0 = (d.exact(start[n]) if n in start else zeros for n in ("h0", "c0"))
-    y, gates, cells = _forward(layer, _time_first(layer, d.exact(gx)), d.exact(u), h0, c0,
+    y, gates, cells = _forward(layer, _time_first(layer, gx), d.exact(u), h0, c0,
                                d.exact(bias_v) if bias_v else np.zeros(3 * h))
-    packed, pack = pack_steps(layer, u, False, choice, node=0, scratch=d.blank)
+    packed, pack = pack_steps(layer, (*weights, u), False, choice, node=0, scratch=d.blank)
     outs = {"y": _time_first(layer, y), "hn": y[_order(layer)[-1]]}
     outs |= {"cn": cells[_order(layer)[-1]]} if lstm else {}
     outs |= {"cells": _time_first(layer, cells)} if lstm and save else {}
@@ -133,10 +147,10 @@ def passes(name: str, layer: Layer, choice: Choice, *, states: bool = True, save
     if lstm and not save:
         made["cells"] = d.blank((2, b, h))
     places = [made[n] for n in ("y", "hn", "cn", "cells", "gates") if n in made]
-    reads = [gx, packed, *([bias_v] if bias_v else []), *start.values()]
+    reads = [*inputs, packed, *([bias_v] if bias_v else []), *start.values()]
     steps = loop_steps(FORWARD, layer, choice, reads, places,
-                       {"SAVE": int(save), "STATES": int(states), "BIAS": int(bias_v is not None)},
-                       node=0, flops=0)
+                       {"SAVE": int(save), "STATES": int(states), "BIAS": int(bias_v is not None),
+                        "INPUT_BIAS": int(len(inputs) > 1)}, node=0, flops=0)
     yield Case(f"rnn_forward {name}", (pack, *steps), d.given,
                {made[n].id: a for n, a in outs.items()})
     if save:
@@ -163,7 +177,7 @@ def _backward_case(name: str, layer: Layer, choice: Choice, u: Array, saved: Map
         _time_first(layer, dy), dh, dc)
     outs = [_time_first(layer, dg), *([_time_first(layer, dq)] if cell == "gru" else []),
             _time_first(layer, before), *((dh0, dc0)[:1 + lstm] if states else ())]
-    packed, pack = pack_steps(layer, weight, True, choice, node=0, scratch=d.blank)
+    packed, pack = pack_steps(layer, (weight,), True, choice, node=0, scratch=d.blank)
     carry = [d.blank((2, b, h))] if gated else []
     places = [d.blank(a.shape) for a in outs]
     steps = loop_steps(BACKWARD, layer, choice, (packed, *reads, *grads.values()),
@@ -189,3 +203,12 @@ def cases() -> Iterator[Case]:
                       states=False)
     yield from passes("lstm not saved", Layer("lstm", 2, 4, 17, True), Choice(2, 16, 1, False),
                       save=False)
+    for cell in GATES:
+        yield from passes(f"{cell} fed", Layer(cell, 3, 3, 5, reverse=True, inputs=3),
+                          Choice(2, 4, 1, False), save=False)
+    for cell in ("gru", "lstm"):
+        yield from passes(f"{cell} fed without biases", Layer(cell, 1, 2, 16, True, inputs=1),
+                          Choice(1, 16, 1, False), states=False, save=False, bias=False)
+    for cell in GATES:
+        yield from passes(f"{cell} in pairs", Layer(cell, 2, 3, 8),
+                          Choice(1, 2, 1, False, pairs=True), given="dy")

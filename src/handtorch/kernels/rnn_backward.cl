@@ -6,7 +6,8 @@
 // dy f32 [rows][H] if DY, dh, dc f32 [BATCH][H] if DH, DC: gradients given; carry f32 [2][BATCH][H] scratch
 // (LSTM: dc f, GRU: dh z); dg, dq f32 [rows][GATES H], before f32 [rows][H], dh0, dc0 f32 [BATCH][H] if
 // STATES. Row of the s-th step from the end: START + s STEP + b B_STEP. With STATES there is one step more,
-// which makes dh0. Items, blocks, edges, aliasing and WG as in rnn_forward. Local memory: none.
+// which makes dh0. An item may do N = 2 blocks side by side, which share what is loaded of dg: then R must be 1,
+// and 2 V divide H. Items, blocks, edges, aliasing and WG as in rnn_forward. Local memory: none.
 #ifndef CELL
 #define CELL 3
 #define STATES 1
@@ -14,6 +15,7 @@
 #define DH 1
 #define DC 1
 #define R 2
+#define N 1
 #define V 4
 #define WG 1
 #endif
@@ -24,15 +26,13 @@
 #else
 #define GATES 1
 #endif
+#if N == 2
+#define RN 2
+#else
+#define RN R
+#endif
 #define FLOATS VEC(float, V)
 #define ZERO (FLOATS)0.0f
-#define TANH HT_CAT(rnn_backward, _tanh)
-FLOATS TANH(const FLOATS x);
-FLOATS TANH(const FLOATS x) {
-    const FLOATS twice = 2.0f * WITHIN(x, 12.0f);                    // beyond, tanh is 1
-    POWERS(twice)
-    return fma(s_, q, s_ - 1.0f) / fma(s_, q, s_ + 1.0f);
-}
 #if CELL == 2
 #define TO_U (dq + dq_at)
 #else
@@ -61,22 +61,37 @@ FLOATS TANH(const FLOATS x) {
 #define GIVEN_C(r) ZERO
 #endif
 #define CARRY(r, s_) (carry + carry_at + (((s_) & 1) * BATCH + b##r) * h + u)
-#define ROW(r) const size_t b##r = min(get_global_id(0) * R + r, (size_t)BATCH - 1);
+#define ROW(r) const size_t b##r = min(get_global_id(0) * R + r / N, (size_t)BATCH - 1);
 #define START_ROW(r) \
     const size_t n##r = now + b##r * B_STEP; \
     __global const float *d##r = TO_U + (n##r - step) * GATES * h; \
-    EACH_COL(GATES, START_GATE, r)
-#define START_GATE(r, g) FLOATS a##r##_##g = ZERO;
-#define LOAD_W(r, g) const FLOATS w##g = LOAD_V(g, w);
+    EACH_COL(SUMS, START_SUM, r)
+#define START_SUM(r, j) FLOATS a##r##_##j = ZERO;
 #define MULTIPLY(r) EACH_COL(GATES, ADD, r)
-#define ADD(r, g) a##r##_##g = fma((FLOATS)d##r[g * h + k], w##g, a##r##_##g);
+#define ADD(r, g) SUM_OF(r, g) = fma((FLOATS)d##r[g * h + k], LOAD_V(g, w + (r % N) * h * GATES * V), SUM_OF(r, g));
+#define SUM_OF(r, g) HT_CAT(a##r##_, SUM_##g)
+#define SUM_0 0
+#define SUM_1 1
+#if N == 2 && GATES == 4                         // two gates in a sum: AVX2 has registers for no more
+#define SUMS 2
+#define SUM_2 0
+#define SUM_3 1
+#else
+#define SUMS GATES
+#define SUM_2 2
+#define SUM_3 3
+#endif
 #define GATE(r, g) LOAD_V(0, gates + gates_at + (n##r * 4 + g) * h + u)
 #define STORE_D(to, r, g, x) STORE_V(x, 0, to + to##_at + (n##r * GATES + g) * h + u);
 #if CELL == 3
+#if SUMS == 2
+#define SUM(r) (a##r##_0 + a##r##_1)
+#else
 #define SUM(r) ((a##r##_0 + a##r##_1) + (a##r##_2 + a##r##_3))
+#endif
 #define CELL_GRAD(r) \
         const FLOATS i_ = GATE(r, 0), f_ = GATE(r, 1), g_ = GATE(r, 2), o_ = GATE(r, 3); \
-        const FLOATS t_ = TANH(LOAD_V(0, cells + cells_at + n##r * h + u)); \
+        const FLOATS t_ = LOAD_V(0, y + y_at + n##r * h + u) / o_;       /* tanh(c): h is o tanh(c), o > 0 */ \
         const FLOATS old = last ? C0(r) : LOAD_V(0, cells + cells_at + (n##r + step) * h + u); \
         const FLOATS c_ = (s ? LOAD_V(0, CARRY(r, s - 1)) : GIVEN_C(r)) + e * o_ * fma(-t_, t_, 1.0f); \
         const FLOATS less = c_ * f_; \
@@ -115,6 +130,7 @@ FLOATS TANH(const FLOATS x) {
 #define STORE_H0(r)
 #endif
 #define FINISH(r) { \
+    const size_t u = min((block * N + r % N) * V, h - V); \
     const FLOATS sum = s ? SUM(r) : GIVEN_H(r); \
     STORE_H0(r) \
     if (s < TIME) { \
@@ -163,21 +179,19 @@ void rnn_backward(__global const float *P, const uint P_at, __global const float
                   const int BATCH, const int H, const int TIME, const int S0, const int S1,
                   const int START, const int STEP, const int B_STEP) {
     const size_t h = H, step = STEP;             // a negative STEP wraps around, and back when added
-    const size_t whole = h / V, blocks = (h + V - 1) / V;
-    EACH_ROW(R, ROW)
+    const size_t whole = h / (N * V), blocks = (h + N * V - 1) / (N * V);
+    EACH_ROW(RN, ROW)
     for (int s = S0; s < S1; ++s) {
         const size_t now = START + s * step;
         const int depth = s ? H : 0, last = s == TIME - 1;
         for (size_t own = get_global_id(1); own < whole; own += get_global_size(1))
         for (size_t block = own; block < (own + 1 < whole ? own + 1 : blocks); ++block) {
-            const size_t u = min(block * V, h - V);
-            __global const float *w = P + P_at + block * h * GATES * V;
-            EACH_ROW(R, START_ROW)
+            __global const float *w = P + P_at + block * N * h * GATES * V;
+            EACH_ROW(RN, START_ROW)
             for (int k = 0; k < depth; ++k, w += GATES * V) {
-                EACH_COL(GATES, LOAD_W, 0)
-                EACH_ROW(R, MULTIPLY)
+                EACH_ROW(RN, MULTIPLY)
             }
-            EACH_ROW(R, FINISH)
+            EACH_ROW(RN, FINISH)
         }
 #if WG > 1
         barrier(CLK_GLOBAL_MEM_FENCE);           // the next step reads all of this one

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
 
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
@@ -21,7 +22,8 @@ _PACK_GROUP = 16
 
 def _pack_geometry(defines: Defines, sizes: Sizes) -> Geometry:
     h, group = int(sizes["H"]), number(defines, "GROUP")
-    return (ceil_div(h, group) * group, ceil_div(h, number(defines, "V"))), (group, 1)
+    rows = ceil_div(int(sizes["IN"]) + h, group) * group
+    return (rows, ceil_div(h, number(defines, "V"))), (group, 1)
 
 
 def _loop_geometry(defines: Defines, sizes: Sizes) -> Geometry:
@@ -30,13 +32,38 @@ def _loop_geometry(defines: Defines, sizes: Sizes) -> Geometry:
 
 
 _LOOP = dict.fromkeys(("BATCH", "H", "TIME", "S0", "S1", "START", "STEP", "B_STEP"), "int")
-PACK = Kernel("rnn_pack", ("r", "w"), _pack_geometry, {"H": "int"},
-              {"GROUP": _PACK_GROUP, "GATES": 4, "V": 4, "BACK": 0})
-FORWARD = Kernel("rnn_forward", (), _loop_geometry, _LOOP,
-                 {"CELL": 3, "SAVE": 1, "STATES": 1, "BIAS": 0, "R": 2, "V": 4, "WG": 1})
+PACK = Kernel("rnn_pack", (), _pack_geometry, {"H": "int", "IN": "int"},
+              {"GROUP": _PACK_GROUP, "GATES": 4, "V": 4, "BACK": 0, "FED": 0})
+FORWARD = Kernel("rnn_forward", (), _loop_geometry, {**_LOOP, "IN": "int"},
+                 {"CELL": 3, "SAVE": 1, "STATES": 1, "BIAS": 0, "FED": 0, "INPUT_BIAS": 0, "R": 2,
+                  "V": 4, "WG": 1})
 BACKWARD = Kernel("rnn_backward", (), _loop_geometry, _LOOP,
-                  {"CELL": 3, "STATES": 1, "DY": 1, "DH": 1, "DC": 1, "R": 2, "V": 4, "WG": 1})
+                  {"CELL": 3, "STATES": 1, "DY": 1, "DH": 1, "DC": 1, "R": 2, "N": 1, "V": 4,
+                   "WG": 1})
 KERNELS: tuple[Kernel, ...] = (PACK, FORWARD, BACKWARD)
+
+
+@dataclass(frozen=True)
+class WeightsTile:
+    """How `weights_grad` is cut: vectors of V, how many of them, the rows worth trying beside
+    them, rows of D taken at a time, parts for each compute unit, and the most weights."""
+
+    width: int
+    vectors: int
+    rows: tuple[int, ...]
+    chunk: int
+    parts: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Far:
+    """What holds for layers with more bytes of weights than stay in the nearest cache; the width is
+    that of items with several sequences."""
+
+    bytes: int
+    width: int
+    rows: Mapping[int, float]
 
 
 @dataclass(frozen=True)
@@ -48,15 +75,28 @@ class Tuning:
     width: int
     group: int
     stepped: int
+    fed_bytes: int
+    pairs: bool
     rows: Mapping[int, float]
+    far: Far | None
+    weights: WeightsTile | None
 
 
 @cache
 def _table() -> tuple[Tuning, ...]:
     text = (files("handtorch.kernels") / "tuned" / "rnn.json").read_text()
-    return tuple(Tuning(tuple(e["kinds"]), e["float_width"], e["V"], e["group"], e["stepped"],
-                        MappingProxyType({int(r): float(rate) for r, rate in e["rows"].items()}))
-                 for e in json.loads(text)["devices"])
+    return tuple(_tuning(entry) for entry in json.loads(text)["devices"])
+
+
+def _tuning(entry: dict[str, Any]) -> Tuning:
+    def rates(rows: dict[str, float]) -> Mapping[int, float]:
+        return MappingProxyType({int(r): float(rate) for r, rate in rows.items()})
+    tile, far = entry.get("weights"), entry.get("far")
+    weights = tile and WeightsTile(tile["V"], tile["MV"], tuple(tile["J"]), tile["chunk"],
+                                   tile["parts"], tile["most"])
+    return Tuning(tuple(entry["kinds"]), entry["float_width"], entry["V"], entry["group"],
+                  entry["stepped"], entry["fed_bytes"], entry["pairs"], rates(entry["rows"]),
+                  far and Far(far["bytes"], far["V"], rates(far["rows"])), weights)
 
 
 def tuning_for(spec: DeviceSpec) -> Tuning:
@@ -68,7 +108,10 @@ def tuning_for(spec: DeviceSpec) -> Tuning:
 
 @dataclass(frozen=True)
 class Layer:
-    """The shape of one layer in one direction, and where its rows lie."""
+    """The shape of one layer in one direction, and where its rows lie.
+
+    `inputs` are what the loop itself multiplies with the input weights in each step; 0 where that
+    product is given to it."""
 
     cell: str                               # "tanh", "relu", "gru" or "lstm"
     batch: int
@@ -76,6 +119,7 @@ class Layer:
     hidden: int
     batch_first: bool = False
     reverse: bool = False
+    inputs: int = 0
 
     def rows(self, backward: bool) -> dict[str, int]:
         """Row of step s of sequence b: START + s STEP + b B_STEP."""
@@ -87,45 +131,69 @@ class Layer:
 
     @property
     def work(self) -> int:
-        """Multiply-adds of one step of one sequence."""
-        return GATES[self.cell] * self.hidden * self.hidden
+        """Multiply-adds of one step of one sequence; as many weights."""
+        return GATES[self.cell] * self.hidden * (self.inputs + self.hidden)
 
 
 @dataclass(frozen=True)
 class Choice:
     """How a layer runs: R sequences and vectors of V units an item, WG items a group, and whether
-    each time step is a launch of its own."""
+    each time step is a launch of its own. With `pairs` the gradient takes two vectors of units
+    at a time."""
 
     rows: int
     width: int
     group: int
     stepped: bool
+    pairs: bool = False
 
 
 def choose(layer: Layer, spec: DeviceSpec) -> Choice:
     """The cheapest number of rows, then all steps in one launch unless a step is large."""
     tuning = tuning_for(spec)
-    width = 1
-    while width * 2 <= min(tuning.width, layer.hidden):
+    far = tuning.far if _is_far(layer, tuning) else None
+    rates = far.rows if far else tuning.rows
+
+    def cost(rows: int) -> float:
+        # As for products: about one group for each unit is lost when the last ones run out.
+        return (ceil_div(layer.batch, rows) + spec.compute_units) * rows / rates[rows]
+    rows = min((r for r in rates if r == 1 or r <= layer.batch), key=cost)
+    width, widest = 1, far.width if far and rows > 1 else tuning.width
+    while width * 2 <= min(widest, layer.hidden):
         width *= 2
     group = 1
     while group * 2 <= min(tuning.group, layer.hidden // width, spec.max_work_group):
         group *= 2
-
-    def cost(rows: int) -> float:
-        # As for products: about one group for each unit is lost when the last ones run out.
-        return (ceil_div(layer.batch, rows) + spec.compute_units) * rows / tuning.rows[rows]
-    rows = min((r for r in tuning.rows if r == 1 or r <= layer.batch), key=cost)
-    return Choice(rows, width, group, layer.work * rows > tuning.stepped)
+    stepped = layer.work * rows > tuning.stepped
+    pairs = (tuning.pairs and not stepped and rows * group == 1
+             and layer.hidden % (2 * width) == 0)
+    return Choice(rows, width, group, stepped, pairs)
 
 
-def pack_steps(layer: Layer, u: Value, back: bool, choice: Choice, *, node: int,
+def _is_far(layer: Layer, tuning: Tuning) -> bool:
+    """Whether its weights come from afar in each step; a layer whose steps are, or would become,
+    launches is none of these."""
+    return (tuning.far is not None and 4 * layer.work > tuning.far.bytes
+            and layer.work * max(tuning.far.rows) <= tuning.stepped)
+
+
+def feeds_itself(layer: Layer, spec: DeviceSpec) -> bool:
+    """Whether the loop had better do its product with the inputs too: all steps are one launch,
+    and the weights of both products stay in the nearest cache from one step to the next."""
+    fits = 4 * layer.work <= tuning_for(spec).fed_bytes
+    return fits and not choose(layer, spec).stepped
+
+
+def pack_steps(layer: Layer, weights: Sequence[Value], back: bool, choice: Choice, *, node: int,
                scratch: Callable[[Shape], Value]) -> tuple[Value, Step]:
-    """The recurrent weights `u` [gates H, H] in the order the loop reads them."""
-    gates, width = GATES[layer.cell], choice.width
-    packed = scratch((ceil_div(layer.hidden, width), layer.hidden, gates, width))
-    return packed, PACK.step((u, packed), {"H": layer.hidden},
-                             {"GATES": gates, "V": width, "BACK": int(back)}, node=node)
+    """The weights in the order the loop reads them: the input weights [gates H, inputs] first, if
+    it multiplies with them, then the recurrent ones [gates H, H]."""
+    gates, width, fed = GATES[layer.cell], choice.width, int(layer.inputs > 0)
+    assert len(weights) == 1 + fed, f"{len(weights)} weights of {layer}"
+    packed = scratch((ceil_div(layer.hidden, width), layer.inputs + layer.hidden, gates, width))
+    return packed, PACK.step((*weights, packed), {"H": layer.hidden, "IN": layer.inputs},
+                             {"GATES": gates, "V": width, "BACK": int(back), "FED": fed},
+                             node=node, access=("r",) * len(weights) + ("w",))
 
 
 def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, reads: Sequence[Value],
@@ -140,8 +208,9 @@ def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, reads: Sequence[Val
     across = ceil_div(blocks, choice.group) * choice.group
     macros = {**defines, "CELL": _CELLS[layer.cell], "R": choice.rows, "V": choice.width,
               "WG": choice.group}
+    macros |= {"N": 1 + choice.pairs} if back else {"FED": int(layer.inputs > 0)}
     sizes = {"BATCH": layer.batch, "H": layer.hidden, "TIME": layer.time, "ACROSS": across,
-             **layer.rows(back)}
+             "IN": layer.inputs, **layer.rows(back)}
     runs = [(s, s + 1) for s in range(steps)] if choice.stepped else [(0, steps)]
     # What the first launch begins the next ones go on with.
     made = (kernel.step((*reads, *writes), {**sizes, "S0": first, "S1": last}, macros, node=node,

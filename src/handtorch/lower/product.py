@@ -6,6 +6,8 @@ from handtorch.graph.node import Node
 from handtorch.graph.step import Alias, Lowered
 from handtorch.kernels.bmm import bmm_steps
 from handtorch.kernels.gemm import Sgd, matmul_steps
+from handtorch.kernels.weights_grad import tile_for, weights_steps
+from handtorch.lower.reduce import reduction
 from handtorch.lower.registry import Target, lowers
 
 
@@ -36,6 +38,22 @@ def matmul_sgd(node: Node, target: Target) -> Lowered:
                          form="packed" if node.flag("tb") else None)
     old = (weight, *moments)
     return Lowered(steps, tuple(Alias(n, o) for n, o in zip(node.outputs, old, strict=True)))
+
+
+@lowers("weights_grad")
+def weights_grad(node: Node, target: Target) -> Lowered:
+    """All at once where the device gains; else each by itself."""
+    d, *xs = node.inputs
+    grads, sums = node.outputs[:len(xs)], node.outputs[len(xs):]
+    tile = tile_for(d, xs, target.spec)
+    if tile is not None:
+        return Lowered(weights_steps(d, xs, grads, sums[0] if sums else None, tile=tile,
+                                     units=target.spec.compute_units, node=target.node,
+                                     scratch=target.scratch))
+    each = [matmul(Node("matmul", (d, x), (grad,), {"ta": True}), target)
+            for x, grad in zip(xs, grads, strict=True)]
+    each += [reduction(Node("sum", (d,), (total,), {"axes": (0,)}), target) for total in sums]
+    return Lowered(tuple(s for one in each for s in one.steps))
 
 
 @lowers("bmm")

@@ -33,8 +33,12 @@ def rebuilt(graph: Graph, nodes: Iterable[Node], instead: Mapping[int, Value]) -
         while v.id in instead:
             v = instead[v.id]
         return v
-    swapped = tuple(replace(n, inputs=tuple(map(now, n.inputs))) for n in nodes)
-    whole = Graph(swapped, graph.inputs,
+
+    def swapped(n: Node) -> Node:
+        if not any(v.id in instead for v in n.inputs):
+            return n                    # the same object: who has checked it need not do so again
+        return replace(n, inputs=tuple(map(now, n.inputs)))
+    whole = Graph(tuple(map(swapped, nodes)), graph.inputs,
                   tuple(replace(s, after=now(s.after)) for s in graph.states),
                   tuple(Port(p.name, now(p.value)) for p in graph.outputs))
     return without_dead(whole)

@@ -15,7 +15,8 @@ from handtorch.passes.rows.move import found_axis
 from handtorch.passes.rows.relation import Mixed, Relation, Rows, Same, Total
 from handtorch.runtime.ref.ops import run_node
 
-MADE_BY_PASSES = {"pointwise", "cross_entropy", "matmul_sgd", "assign", "clear"}
+MADE_BY_PASSES = {"pointwise", "cross_entropy", "matmul_sgd", "assign", "clear",
+                  "lstm_layer", "gru_layer", "rnn_layer", "weights_grad"}
 
 
 def test_every_op_of_a_captured_graph_has_a_rule() -> None:

@@ -84,6 +84,16 @@ def _cases(op: str, **attrs: Any) -> list[Any]:
             (f"{op}_grad", [u, *saved, *start, *(given[n] for n in grads)], back, backward)]
 
 
+def _with_product(case: Any, input_bias: bool) -> Any:
+    """The forward case of a layer, with the product that gives it its gx."""
+    op, (gx, *rest), attrs, fn = case
+    given = [_normal(T * B, 4), _normal(gx.shape[2], 4), *[_normal(gx.shape[2])] * input_bias]
+
+    def forward(x: Any, w: Any, *more: Any) -> Any:
+        return fn((x @ w.T + sum(more[:input_bias])).reshape(gx.shape), *more[input_bias:])
+    return (f"{op}_layer", [*given, *rest], {**attrs, "time": T, "input_bias": input_bias}, forward)
+
+
 CASES = [
     *_cases("lstm", batch_first=False, reverse=False, states=False, save=True, grads=("dy",)),
     *_cases("lstm", batch_first=True, reverse=True, states=True, save=False,
@@ -95,3 +105,4 @@ CASES = [
     *_cases("rnn", batch_first=False, reverse=False, states=True, relu=True, grads=("dy",)),
     *_cases("rnn", batch_first=True, reverse=True, states=False, relu=False, grads=("dy", "dh")),
 ]
+CASES += [_with_product(case, input_bias=bool(i % 4)) for i, case in enumerate(CASES[::2])]

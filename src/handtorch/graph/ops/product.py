@@ -57,6 +57,17 @@ def _update_flops(node: Node) -> int:
     return _flops(product) + 4 * node.inputs[0].size
 
 
+def _weights(node: Node) -> Types:
+    d, *xs = node.inputs
+    sums: Types = (((d.shape[1],), "f32"),) if node.flag("sums") else ()
+    return *(((d.shape[1], x.shape[1]), "f32") for x in xs), *sums
+
+
+def _weights_flops(node: Node) -> int:
+    d, *xs = node.inputs
+    return d.size * (2 * sum(x.shape[1] for x in xs) + node.flag("sums"))
+
+
 OPS = (
     Op("matmul", _result, _flops),
     # (weight, a, b, learning rate[, momentum]): `sgd` by the gradient op(a) op(b), which is not
@@ -64,4 +75,6 @@ OPS = (
     Op("matmul_sgd", _updated, _update_flops, in_place=((0, 0), (1, 4))),
     # [B, M, K] x [B, K, N] -> [B, M, N]; each may have one matrix only; flags `ta`, `tb`
     Op("bmm", _batch_result, _batch_flops),
+    # (d [K, M], x [K, N], [another x]) -> (d^T x for each, [the sums of d's columns, if `sums`])
+    Op("weights_grad", _weights, _weights_flops),
 )

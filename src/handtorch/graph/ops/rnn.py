@@ -8,7 +8,11 @@ and the cell states of an LSTM.
 
 A gradient op gives the gradient of gx and, row for row, the h before each step, so that the
 gradient of u is one more matmul, and with `states` theirs. `grads` names which of dy, dh, dc (of y
-and of the last h and c) are given."""
+and of the last h and c) are given.
+
+A pass makes `.._layer` of a layer and the product that feeds it: then `x` [T B, inputs] and `w`
+[gates H, inputs] and, with `input_bias`, the bias [gates H] of x w stand in the place of gx, and
+`time` is T."""
 
 from __future__ import annotations
 
@@ -20,13 +24,18 @@ from handtorch.graph.ops.op import Op, Types
 
 def recurrent_sizes(node: Node) -> tuple[int, int, int]:
     """(T, B, H) of any op of this family."""
-    rows, u = (node.inputs[1], node.inputs[0]) if _is_grad(node) else node.inputs[:2]
-    first, second, _ = rows.shape
-    return (second, first, u.shape[1]) if node.flag("batch_first") else (first, second, u.shape[1])
+    hidden = _recurrent_weights(node).shape[1]
+    if node.op.endswith("_layer"):
+        time = int(node.number("time"))
+        return time, node.inputs[0].shape[0] // time, hidden
+    first, second, _ = node.inputs[1 if node.op.endswith("_grad") else 0].shape
+    return (second, first, hidden) if node.flag("batch_first") else (first, second, hidden)
 
 
-def _is_grad(node: Node) -> bool:
-    return node.op.endswith("_grad")
+def _recurrent_weights(node: Node) -> Value:
+    if node.op.endswith("_layer"):
+        return node.inputs[2 + node.flag("input_bias")]
+    return node.inputs[0 if node.op.endswith("_grad") else 1]
 
 
 def _shapes(node: Node) -> tuple[Callable[[int], tuple[tuple[int, ...], str]],
@@ -68,11 +77,14 @@ def _rnn_grad(node: Node) -> Types:
 
 
 def _flops(point_wise: int) -> Callable[[Node], int]:
-    """The product with u, and `point_wise` operations for each unit and step."""
+    """The product with u, that with w where the op has it, and `point_wise` operations for each
+    unit and step."""
     def flops(node: Node) -> int:
         time, batch, h = recurrent_sizes(node)
-        u: Value = node.inputs[0 if _is_grad(node) else 1]
-        return time * batch * (2 * u.size + point_wise * h)
+        weights = _recurrent_weights(node).size
+        if node.op.endswith("_layer"):
+            weights += node.inputs[1].size
+        return time * batch * (2 * weights + point_wise * h)
     return flops
 
 
@@ -89,4 +101,8 @@ OPS: tuple[Op, ...] = (
     Op("rnn", _rnn, _flops(5)),
     # (u, y, [h0], [dy], [dh]) -> (dgx, before, [dh0])
     Op("rnn_grad", _rnn_grad, _flops(3)),
+    # (x, w, [bias of x w], and from u on as without `_layer`)
+    Op("lstm_layer", _lstm, _flops(20)),
+    Op("gru_layer", _gru, _flops(15)),
+    Op("rnn_layer", _rnn, _flops(5)),
 )

@@ -34,6 +34,11 @@ def _matmul_sgd(node: Node, w: Array, a: Array, b: Array, lr: Array, *moment: Ar
     return new_weight(node, w, _product(node, a, b), lr, *moment)
 
 
+@reference("weights_grad")
+def _weights_grad(node: Node, d: Array, *xs: Array) -> tuple[Array, ...]:
+    return *(np.asarray(d.T @ x) for x in xs), *([d.sum(0)] if node.flag("sums") else [])
+
+
 @reference("bmm")
 def _bmm(node: Node, a: Array, b: Array) -> Array:
     left = a.swapaxes(1, 2) if node.flag("ta") else a

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from handtorch.graph.node import Node
+from handtorch.graph.node import Node, Value
 from handtorch.graph.ops.rnn import recurrent_sizes
 from handtorch.runtime.device import Array
-from handtorch.runtime.ref.registry import reference
+from handtorch.runtime.ref.registry import REFERENCES, reference
 
 
 def _sigmoid(x: Array) -> Array:
@@ -123,6 +124,15 @@ def _rnn_grad(node: Node, u: Array, y: Array, *rest: Array) -> tuple[Array, ...]
         dg[t] = (dh + _rows(node, dy)[t]) * slope
         dh = dg[t] @ u
     return _rows(node, dg), _rows(node, before), *((dh,) if node.flag("states") else ())
+
+
+@reference("lstm_layer", "gru_layer", "rnn_layer")
+def _with_product(node: Node, x: Array, w: Array, *rest: Array) -> tuple[Array, ...]:
+    skip = int(node.flag("input_bias"))
+    gx = (x @ w.T + sum(rest[:skip])).reshape(*node.outputs[0].shape[:2], len(w))
+    loop = replace(node, op=node.op.removesuffix("_layer"),
+                   inputs=(Value(-1, gx.shape), *node.inputs[2 + skip:]))
+    return tuple(REFERENCES[loop.op](loop, gx, *rest[skip:]))
 
 
 def _grads(node: Node, given: Sequence[Array], y: Array) -> tuple[Array, Array, Array]:
