@@ -149,6 +149,15 @@ def test_signals_pause_and_resume_the_thread_that_waits(run: Run) -> None:
 
 
 def test_an_interrupt_ends_the_waiting(run: Run) -> None:
+    # A shell starts what runs in its background with interrupts ignored, and Python leaves it so.
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        _interrupted(run)
+    finally:
+        signal.signal(signal.SIGINT, ours)
+
+
+def _interrupted(run: Run) -> None:
     run.step.pause()
     before = run.step.steps
     timer = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))

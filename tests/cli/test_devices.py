@@ -10,8 +10,9 @@ import pytest
 
 from handtorch import selftest
 from handtorch.cli import devices
-from handtorch.cli.main import main
+from handtorch.cli.main import EXIT_ERROR, EXIT_OK, main
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
+from handtorch.place.sheet import read_sheet
 from handtorch.runtime.opencl import discover, loader
 from handtorch.runtime.opencl.discover import Found, FoundDevice
 from handtorch.selftest import SelfTest
@@ -210,3 +211,19 @@ def test_the_devices_that_are_here(opencl_device: FoundDevice) -> None:
     by_short = {d["short"]: d for d in json.loads(out.getvalue())["devices"]}
     assert by_short[opencl_device.short]["key"] == opencl_device.spec.key
     assert [d["default"] for d in by_short.values()].count(True) == 1
+
+
+def test_a_sheet_of_the_device_here(opencl_device: FoundDevice, tmp_path: Path) -> None:
+    path = tmp_path / "here.toml"
+    out = io.StringIO()
+    asked = ["devices", "--device", opencl_device.label, "--sheet", str(path)]
+    assert main(asked, out, io.StringIO()) == EXIT_OK
+    assert str(path) in out.getvalue() and "flops_per_s = { value =" in out.getvalue()
+    assert read_sheet(path).processors
+    err = io.StringIO()
+    assert main(asked, io.StringIO(), err) == EXIT_ERROR and "it is there already" in err.getvalue()
+
+
+def test_a_sheet_is_a_toml_file(bench: Bench, tmp_path: Path) -> None:
+    code, _, err = bench.call("--sheet", str(tmp_path / "x.txt"))
+    assert code == EXIT_ERROR and "a sheet is a file that ends in .toml" in err

@@ -116,3 +116,36 @@ def test_a_phone_by_its_clinfo(shared: Path) -> None:
         pytest.skip(f"no {path.name}")
     code, out, _ = call("Model3", "--batch", "4", "--device", str(path), "--no-largest")
     assert code == EXIT_OK and "Adreno" in out.splitlines()[0]
+
+
+def test_a_phone_by_its_name_tells_time_and_energy_as_simulated() -> None:
+    code, out, _ = call("Model4", "--batch", "32", "--device", "nexus-5", "--no-largest", "--json")
+    told = json.loads(out)["simulated"]
+    assert code == EXIT_OK
+    assert told["provenance"] == "simulated" and told["processor"] == "Adreno 330"
+    assert told["time_s"] > told["launches"] * 160e-6 and told["fits"] is True
+    assert told["energy_j"] == pytest.approx((1.079 + 2.816) * told["time_s"])
+    assert told["held_bytes"] == json.loads(out)["budgets"][0]["held_bytes"]
+    text = call("Model4", "--batch", "32", "--device", "nexus-5", "--no-largest")[1]
+    assert "\nsimulated on LG Nexus 5 (Snapdragon 800, Adreno 330), Adreno 330 (gpu):\n" in text
+
+
+def test_a_run_instead_of_a_step_on_the_other_processor() -> None:
+    asked = ("Model4", "--batch", "1", "--device", "nexus-5", "--infer", "--json")
+    gpu, cpu = (json.loads(call(*asked, *more)[1]) for more in ((), ("--processor", "cpu")))
+    assert gpu["infer"] and gpu["simulated"]["kind"] == "gpu"
+    assert cpu["simulated"]["kind"] == "cpu"
+    assert cpu["simulated"]["launch_s"] < gpu["simulated"]["launch_s"]
+    text = call(*asked[:-1])[1]
+    assert text.startswith("Model4, a run on a batch of 1, on Adreno 330 (the sheet of LG Nexus 5")
+
+
+def test_a_run_that_does_not_fit_is_exit_1() -> None:
+    asked = ("Model4", "--batch", "1", "--device", "nexus-5", "--infer", "--memory")
+    assert call(*asked, "1KiB")[0] == EXIT_NOT_DONE
+    assert call(*asked, "1GiB")[0] == EXIT_OK
+
+
+def test_only_a_sheet_has_processors(sheet: str) -> None:
+    code, _, err = call("Model1", "--device", sheet, "--processor", "cpu")
+    assert code == EXIT_ERROR and "--processor cpu: only a sheet has several" in err

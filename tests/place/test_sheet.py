@@ -60,7 +60,10 @@ def test_what_is_left_out_is_unknown_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", shipped())
 def test_those_that_ship_can_be_read(name: str) -> None:
     sheet = read_sheet(name)
-    assert sheet.idle_w.value and sheet.cores
+    assert sheet.idle_w.source and sheet.capacity_bytes.value and sheet.processors
+    for processor in sheet.processors:
+        assert all(f.source for f in processor.figures().values())
+        assert processor.flops_per_s.value and processor.limits_source
     assert read_sheet(SHIPPED / f"{name}.toml") == sheet
 
 
@@ -69,7 +72,7 @@ def test_those_that_ship_can_be_read(name: str) -> None:
     (("watts = 2", "watts = inf"), "idle.watts is inf, not a number of at least 0"),
     (("watts = 2", "watts = true"), "idle.watts is True, not a number of at least 0"),
     (("watts = 2", "mw = 2"),
-     "idle has 'mw'; known are source, watts"),
+     "idle has 'mw'; known are proxy, source, unconfirmed, watts"),
     (('source = "a paper"', ""), "memory does not say its source"),
     (('name = "board"', ""), "the sheet does not say its name"),
     (("count = 2", "count = 0"), "cores.count is 0, not a number of cores"),
@@ -88,9 +91,62 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: tuple[str, str], why: str
     assert str(path) in refused.value.what and "docs/sheets.md" in refused.value.fix
 
 
+RATED = WHOLE + """
+[capacity]
+bytes = 1024
+source = "a page"
+unconfirmed = true
+[processor.cpu]
+name = "cores"
+flops_per_s = { value = 2e9, source = "a loop" }
+bytes_per_s = { value = 1e9, source = "a loop", proxy = "another board" }
+launch_s = { unknown = "nobody timed it" }
+[processor.cpu.limits]
+compute_units = 4
+source = "clinfo"
+[radio.wifi]
+active_watts = 0.3
+source = "a profile"
+"""
+
+
+def test_what_a_device_does(tmp_path: Path) -> None:
+    sheet = read_sheet(written(tmp_path, RATED))
+    assert sheet.capacity_bytes.value == 1024 and sheet.capacity_bytes.doubt == "unconfirmed"
+    assert sheet.radios_w["wifi"].value == 0.3
+    cpu = sheet.processor()
+    assert cpu is sheet.processor("cpu") and dict(cpu.limits) == {"compute_units": 4}
+    assert cpu.flops_per_s.value == 2e9 and not cpu.flops_per_s.doubt
+    assert cpu.bytes_per_s.doubt == "of another board"
+    assert (cpu.launch_s.value, cpu.launch_s.source) == (None, "nobody timed it")
+    assert cpu.copy_s.source == "the sheet has no [processor.cpu.copy_s]"
+    with pytest.raises(BadInput, match="no gpu"):
+        sheet.processor("gpu")
+
+
+@pytest.mark.parametrize("change, why", [
+    (("processor.cpu", "processor.npu"), "processor has 'npu'; known are cpu, gpu"),
+    (("radio.wifi", "radio.smoke"), "radio has 'smoke'; known are 3g, lte, wifi"),
+    (("compute_units = 4", 'compute_units = "4"'),
+     "processor.cpu.limits.compute_units is '4', not of type int"),
+    (('source = "clinfo"', ""), "processor.cpu.limits does not say its source"),
+    (('value = 2e9, source = "a loop"', "value = 2e9"),
+     "processor.cpu.flops_per_s does not say its source"),
+    (("unconfirmed = true", "unconfirmed = 1"), "capacity.unconfirmed is 1, neither true nor"),
+    (('unknown = "nobody timed it"', 'unknown = ""'),
+     "processor.cpu.launch_s does not say its unknown"),
+])
+def test_what_is_wrong_with_a_processor_is_said(tmp_path: Path, change: tuple[str, str],
+                                                why: str) -> None:
+    assert change[0] in RATED
+    with pytest.raises(BadInput) as refused:
+        read_sheet(written(tmp_path, RATED.replace(*change)))
+    assert refused.value.why.startswith(why)
+
+
 @pytest.mark.parametrize("named, what", [
-    ("nokia-3310", "no power sheet 'nokia-3310'"),
-    ("none/such.toml", "power sheet none/such.toml"),
+    ("nokia-3310", "no sheet 'nokia-3310'"),
+    ("none/such.toml", "sheet none/such.toml"),
 ])
 def test_one_that_is_not_there(named: str, what: str) -> None:
     with pytest.raises(HandTorchError) as refused:

@@ -165,5 +165,5 @@ def test_a_tree_of_files_gives_simulated_readings(
 
 
 def test_a_sheet_that_is_not_there_is_refused_at_once(step: ht.TrainStep) -> None:
-    with pytest.raises(BadInput, match="no power sheet 'nokia'"):
+    with pytest.raises(BadInput, match="no sheet 'nokia'"):
         ht.profile(step, sheet="nokia")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from handtorch.errors import BadInput, OutOfMemory
@@ -18,7 +18,7 @@ from handtorch.passes.recompute import recompute
 from handtorch.passes.tape import Tape, make_tape
 from handtorch.passes.trade import Trade, least, trade
 from handtorch.pipeline import finished, prepared
-from handtorch.plan.cost import Shape, estimated, node_times_ns, workspace_bytes
+from handtorch.plan.cost import Roofline, Shape, estimated, node_times_ns, workspace_bytes
 from handtorch.plan.plan import Plan
 from handtorch.program import Program
 from handtorch.runtime.opencl.resident import RING
@@ -83,17 +83,19 @@ class Fitting:
 
     Only the clock runs anything, and nothing larger than one launch."""
 
-    def __init__(self, graph: Graph, spec: DeviceSpec, clock: Clock | None = None) -> None:
+    def __init__(self, graph: Graph, spec: DeviceSpec, clock: Clock | None = None,
+                 roofline: Roofline | None = None) -> None:
         self._spec, self._clock = spec, clock
+        self._roofline = roofline or estimated(spec)
         self.whole = finished(prepared(graph), spec)
-        self._taken: Mapping[Shape, float] = {}
+        self._taken: dict[Shape, float] = {}
         self._tape: Tape | None = None
 
     @property
     def tape(self) -> Tape:
         if self._tape is None:
             steps, graph = self.whole.steps, self.whole.graph
-            times = node_times_ns(steps, len(graph.nodes), estimated(self._spec), self._taken)
+            times = node_times_ns(steps, len(graph.nodes), self._roofline, self._taken)
             known = {v.id for v in graph.values()}
             self._tape = make_tape(graph, times,
                                    workspace_bytes(steps, len(graph.nodes), known))
@@ -106,10 +108,22 @@ class Fitting:
         if device_bytes(self.whole.plan) <= memory_bytes:
             return self._fitted(self.whole, memory_bytes, None)
         found = self._searched(memory_bytes)
-        if found is not None and self._clock is not None and not self._taken:
-            self._taken, self._tape = self._clock(found.program), None
+        if found is None or self._clock is None:
+            return found
+        if not self._taken:
+            self._taken, self._tape = dict(self._clock(found.program)), None
             found = self._searched(memory_bytes) or found
-        return found
+        return replace(found, slow_down=self._slow_down(found.program, self._clock),
+                       times="measured")
+
+    def _slow_down(self, program: Program, clock: Clock) -> float:
+        """From times of all launches of both: the second search may have chosen other kinds than
+        were timed for the first, or none."""
+        for one in (self.whole, program):
+            self._taken.update(clock(one))
+        whole, smaller = (sum(node_times_ns(p.steps, len(p.graph.nodes), estimated(self._spec),
+                                            self._taken)) for p in (self.whole, program))
+        return smaller / whole
 
     def _searched(self, memory_bytes: int) -> Fitted | None:
         target = memory_bytes - (device_bytes(self.whole.plan) - self.whole.plan.peak_bytes)

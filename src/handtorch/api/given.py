@@ -19,3 +19,8 @@ def as_given(outputs: Any, results: Sequence[T]) -> T | tuple[T, ...] | dict[str
 
 def listed(one_or_more: Any) -> list[Any]:
     return list(one_or_more) if isinstance(one_or_more, list | tuple) else [one_or_more]
+
+
+def as_list(given: Any) -> list[Any]:
+    """What a step or a model gave, whatever its form: the reverse of `as_given`."""
+    return list(given.values()) if isinstance(given, dict) else listed(given)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from handtorch import knobs
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
-from handtorch.errors import HandTorchError
+from handtorch.errors import BadInput, HandTorchError, StorageError
 from handtorch.meters import listing
 from handtorch.meters.search import find_all
 from handtorch.runtime.opencl import discover
@@ -43,12 +43,16 @@ class Row:
 def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--no-self-test", action="store_true",
                         help="show verdicts already known, test nothing")
+    parser.add_argument("--sheet", metavar="FILE", help="measure the device (a few seconds) and "
+                        "write its sheet, by which others can foretell programs on it")
 
 
 def run(args: Namespace, out: TextIO) -> int:
     """List every device, or the one named by --device; exit 1 if a self-test failed."""
     notes = list(discover.notes())
     chosen = discover.choose(args.device) if args.device else _default(notes)
+    if args.sheet:
+        return _sheet(args, chosen, out)
     shown = (chosen,) if args.device and chosen else discover.find_devices()
     rows = [_row(found, chosen, args) for found in shown]
     sensors = find_all(Path(knobs.value("HANDTORCH_SENSORS")), os.getpid())
@@ -61,6 +65,36 @@ def run(args: Namespace, out: TextIO) -> int:
     for sensor in sensors.sensors:
         sensor.close()
     return EXIT_NOT_DONE if any(r.test.state == "failed" for r in rows) else EXIT_OK
+
+
+def _sheet(args: Namespace, chosen: FoundDevice | None, out: TextIO) -> int:
+    """Measured now, and written only if it can be read again."""
+    from handtorch.place.sheet import read_sheet
+    from handtorch.profile.sheet_made import sheet_text, told
+    from handtorch.runtime.opencl.context import OpenCLContext
+
+    path = Path(args.sheet)
+    if path.suffix != ".toml" or path.exists():
+        raise BadInput(f"--sheet {path}", why="it is there already" if path.exists() else
+                       "a sheet is a file that ends in .toml", fix="--sheet my-device.toml")
+    if chosen is None:
+        raise BadInput("--sheet", why="no OpenCL device is chosen", fix="--device NAME")
+    sys.stderr.write(f"measuring {chosen.label} ...\n")
+    text = sheet_text(OpenCLContext(chosen))
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as e:
+        raise StorageError(f"--sheet {path}", why=e.strerror or str(e)) from e
+    sheet = read_sheet(path)
+    if args.json:
+        kind = sheet.processors[0]
+        json.dump({"sheet": str(path), "name": sheet.name, "provenance": "measured",
+                   **{name: figure.value for name, figure in kind.figures().items()}}, out,
+                  indent=2)
+        out.write("\n")
+    else:
+        out.write("\n".join([f"{path}: {sheet.name}", *told(text)]) + "\n")
+    return EXIT_OK
 
 
 def _default(notes: list[str]) -> FoundDevice | None:

@@ -1,4 +1,5 @@
-"""`handtorch plan MODEL`: memory of a training step, what a budget costs, the largest batch."""
+"""`handtorch plan MODEL`: memory of a training step, what a budget costs, the largest batch; on a
+device that is not here also its time and energy, by the device's sheet."""
 
 from __future__ import annotations
 
@@ -10,17 +11,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
-from handtorch.cli.of_zoo import captured_model
+from handtorch.cli.of_zoo import captured_model, captured_run
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
     from handtorch.api.budget import Fitted, Fitting
+    from handtorch.api.on_sheet import Simulated
     from handtorch.graph.device_spec import DeviceSpec
     from handtorch.graph.node import Graph
+    from handtorch.place.sheet import Sheet
+    from handtorch.plan.cost import Roofline
+    from handtorch.program import Program
     from handtorch.runtime.opencl.discover import FoundDevice
 
 HELP = "Show the peak memory of a training step, what a budget costs, and the largest batch"
-EXAMPLE = "handtorch plan ResNet50 --batch 16 --memory 2GiB --device phone.txt"
+EXAMPLE = "handtorch plan ResNet50 --batch 16 --memory 2GiB --device nexus-5"
 COMMON: tuple[str, ...] = ()
 _PARTS = (1.0, 0.75, 0.5)
 _MOST_ROWS = 1 << 20
@@ -33,8 +38,13 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch (16)")
     parser.add_argument("--memory", metavar="SIZE", help="a budget: 2GiB, 512MiB; what the device "
                         "has if not named")
-    parser.add_argument("--device", metavar="SHEET|NAME", help="a file that describes a device "
-                        "(the text of clinfo, or JSON), which is not opened; or a device here")
+    parser.add_argument("--device", metavar="SHEET|NAME", help="a phone or board by its sheet "
+                        "(nexus-5, ..., or a .toml file), which also tells time and energy; a file "
+                        "that describes a device (the text of clinfo, or JSON); or a device here")
+    parser.add_argument("--processor", choices=("gpu", "cpu"), default="", help="which processor "
+                        "of a sheet; its GPU if not named")
+    parser.add_argument("--infer", action="store_true", help="a run of the model on a batch, "
+                        "instead of a training step")
     parser.add_argument("--measure", action="store_true", help="predict slow-downs from launches "
                         "timed on the device here, instead of from its sheet; times are kept")
     parser.add_argument("--no-largest", action="store_true", help="do not look for the largest "
@@ -49,56 +59,139 @@ class Row:
     found: Fitted | None
 
 
+@dataclass(frozen=True)
+class Target:
+    """What is planned for: facts, in words where they are from, and the device or its sheet."""
+
+    spec: DeviceSpec
+    where: str
+    found: FoundDevice | None = None
+    sheet: Sheet | None = None
+
+
 def run(args: Namespace, out: TextIO) -> int:
     """Exit 1 if a budget was named and the step does not fit into it."""
     from handtorch.api.budget import Fitting, Sized, as_bytes
     from handtorch.api.within import clock_of
     from handtorch.runtime.opencl.executor import OpenCLExecutor
 
-    spec, where, found = _device(args.device)
+    target = _device(args.device, args.processor)
+    if args.infer:
+        return _run_of_model(args, target, out)
+    spec = target.spec
     memory = as_bytes(args.memory) if args.memory else spec.global_bytes
     sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
     clock = None
     if args.measure:
-        if found is None:
+        if target.found is None:
             raise BadInput("--measure", why=f"{args.device} is a sheet, and nothing can be timed "
                                             "on it", fix="a device here, or no --measure")
-        clock = clock_of(OpenCLExecutor(found))
-    fitting = Fitting(_captured(args, args.batch), spec, clock)
+        clock = clock_of(OpenCLExecutor(target.found))
+    fitting = Fitting(_captured(args, args.batch), spec, clock, _roofline(target, args))
     rows = _rows(fitting, memory if args.memory else None)
     largest = None
     if not args.no_largest:
         sys.stderr.write("looking for the largest batch\n")
         sized = Sized(lambda n: _captured(args, n), args.batch, _MOST_ROWS)
         largest = sized.largest(memory, spec)
+    told = _simulated(args, target, fitting.whole)
     if args.json:
-        json.dump(_record(args, spec, fitting, rows, memory, largest), out, indent=2)
+        record = _record(args, spec, fitting, rows, memory, largest)
+        json.dump(record | _simulated_record(told), out, indent=2)
         out.write("\n")
     else:
-        out.write(_text(args, where, spec, fitting, rows, memory, largest))
+        out.write(_text(args, target.where, spec, fitting, rows, memory, largest))
+        out.write(f"\n{told.text()}\n" if told else "")
     return EXIT_NOT_DONE if args.memory and rows[-1].found is None else EXIT_OK
 
 
-def _device(named: str | None) -> tuple[DeviceSpec, str, FoundDevice | None]:
+def _run_of_model(args: Namespace, target: Target, out: TextIO) -> int:
+    """A run keeps nothing for later, so that there is nothing to trade: a budget only judges."""
+    from handtorch.api.budget import as_bytes, device_bytes
+    from handtorch.pipeline import compile_graph
+    from handtorch.runtime.describe import describe
+
+    sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
+    graph = captured_run(args.model, args.batch, args.form, asked=f"plan {args.model}",
+                         example="handtorch plan ResNet50 --infer")
+    program = compile_graph(graph, target.spec)
+    told, plan = _simulated(args, target, program), program.plan
+    memory = as_bytes(args.memory) if args.memory else None
+    if args.json:
+        json.dump({"model": args.model, "form": args.form, "batch": args.batch, "infer": True,
+                   "device": target.spec.name, "peak_bytes": plan.peak_bytes,
+                   "floor_bytes": plan.floor_bytes, "lasting_bytes": plan.lasting_bytes,
+                   "held_bytes": device_bytes(plan), "memory_bytes": memory}
+                  | _simulated_record(told), out, indent=2)
+        out.write("\n")
+    else:
+        out.write(f"{args.model}{f' {args.form}' if args.form else ''}, a run on a batch of "
+                  f"{args.batch}, on {target.spec.name} ({target.where})\n"
+                  f"{describe(program, target.spec)}\n")
+        out.write(f"\n{told.text()}\n" if told else "")
+    return EXIT_NOT_DONE if memory is not None and device_bytes(plan) > memory else EXIT_OK
+
+
+def _device(named: str | None, processor: str = "") -> Target:
     """A sheet is read; anything else is the name of a device that is here."""
     from handtorch.graph.device_spec import DeviceSpec
+    from handtorch.place.sheet import shipped
     from handtorch.runtime.opencl.discover import choose
 
     path = Path(named or "")
+    if named and (named in shipped() or path.suffix == ".toml"):
+        return _of_sheet(named, processor)
+    if processor:
+        raise BadInput(f"--processor {processor}", why="only a sheet has several to choose from",
+                       fix=f"--device with one of {', '.join(shipped())}, or a .toml file")
     if not named or not path.is_file():
         if named and (path.suffix or "/" in named):
             raise BadInput(f"--device {named}", why="there is no such file",
                            fix="the text of `clinfo` in a file, or the name of a device here")
         found = choose(named)
-        return found.spec, "here", found
+        return Target(found.spec, "here", found)
     text = path.read_text()
     if path.suffix == ".json":
         try:
             facts = json.loads(text)
         except json.JSONDecodeError as e:
             raise BadInput(f"--device {named}", why=f"not JSON: {e}") from e
-        return DeviceSpec.from_dict(facts), f"a sheet, {path.name}", None
-    return DeviceSpec.from_clinfo(text), f"a sheet, {path.name}", None
+        return Target(DeviceSpec.from_dict(facts), f"a sheet, {path.name}")
+    return Target(DeviceSpec.from_clinfo(text), f"a sheet, {path.name}")
+
+
+def _of_sheet(named: str, processor: str) -> Target:
+    from handtorch.place.processor import spec_of
+    from handtorch.place.sheet import read_sheet
+
+    sheet = read_sheet(named)
+    return Target(spec_of(sheet, sheet.processor(processor)), f"the sheet of {sheet.name}",
+                  sheet=sheet)
+
+
+def _roofline(target: Target, args: Namespace) -> Roofline | None:
+    from handtorch.api.on_sheet import roofline_of
+
+    return None if target.sheet is None else roofline_of(target.sheet.processor(args.processor))
+
+
+def _simulated(args: Namespace, target: Target, program: Program) -> Simulated | None:
+    from handtorch.api.on_sheet import simulated
+
+    return None if target.sheet is None else simulated(program, target.sheet, args.processor)
+
+
+def _simulated_record(told: Simulated | None) -> dict[str, Any]:
+    """Nothing where there is no sheet: a program that can run is measured, not foretold."""
+    if told is None:
+        return {}
+    t = told.times
+    return {"simulated": {
+        "provenance": told.provenance, "device": told.device, "processor": told.processor,
+        "kind": told.kind, "time_s": t.total_s, "compute_s": t.compute_s, "memory_s": t.memory_s,
+        "launch_s": t.launch_s, "copy_s": t.copy_s, "bound": t.bound, "launches": t.launches,
+        "held_bytes": told.held_bytes, "capacity_bytes": told.capacity_bytes, "fits": told.fits,
+        "energy_j": told.energy_j, "energy_how": told.energy_how, "doubts": list(told.doubts)}}
 
 
 def _captured(args: Namespace, batch: int) -> Graph:

@@ -1,29 +1,41 @@
-"""A device's power sheet: a TOML file that says what its parts draw, and where that is from.
+"""A device's sheet: a TOML file that says what its parts draw and do, and where that is from.
 
-Used where there is no sensor. What comes of it is `estimated`, and never called measured."""
+Used where there is no sensor, or no device. What comes of it is `estimated` for work that ran, and
+`simulated` for work that did not; never called measured."""
 
 from __future__ import annotations
 
-import math
 import os
-import tomllib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from handtorch.errors import BadInput, StorageError
+from handtorch.errors import BadInput
+from handtorch.place.toml_file import Checked, Kind
 
 SHIPPED = Path(__file__).parent / "sheets"
-_MOST_BYTES = 1 << 20
-_FORM = "see docs/sheets.md, or copy one that ships: `handtorch profile --sheet nexus-5`"
+_KIND = Kind("sheet", SHIPPED,
+             "see docs/sheets.md, or copy one that ships: `handtorch profile --sheet nexus-5`")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A number of the sheet and where it was found; None where the sheet does not have it."""
+    """A number of the sheet and where it was found; None where the sheet does not have it.
+
+    `unconfirmed`: the source was not read itself, or sources disagree. `proxy` names another device
+    that the number is of."""
 
     value: float | None
     source: str
+    unconfirmed: bool = False
+    proxy: str = ""
+
+    @property
+    def doubt(self) -> str:
+        """What to say wherever the number is used; empty if nothing."""
+        of = f"of {self.proxy}" if self.proxy else ""
+        return ", ".join(filter(None, (of, "unconfirmed" if self.unconfirmed else "")))
 
 
 @dataclass(frozen=True)
@@ -37,12 +49,55 @@ class CoreKind:
 
 
 @dataclass(frozen=True)
+class Processor:
+    """What can run programs, at its best: operations and bytes a second, seconds for a launch that
+    is one of many, for a copy to begin, and bytes a second of a copy between host and device."""
+
+    kind: str                           # gpu or cpu
+    name: str
+    flops_per_s: Figure
+    bytes_per_s: Figure
+    launch_s: Figure
+    copy_s: Figure
+    copy_bytes_per_s: Figure
+    limits: Mapping[str, int | bool | str]      # of a DeviceSpec, by its names
+    limits_source: str
+
+    def figures(self) -> dict[str, Figure]:
+        return {name: getattr(self, name) for name in RATES}
+
+
+RATES = ("flops_per_s", "bytes_per_s", "launch_s", "copy_s", "copy_bytes_per_s")
+KINDS = ("gpu", "cpu")
+LIMITS = {"compute_units": int, "clock_mhz": int, "max_work_group": int, "local_bytes": int,
+          "global_bytes": int, "largest_allocation_bytes": int, "float_width": int, "fp16": bool,
+          "unified_memory": bool, "device_version": str, "opencl_c": str}
+
+
+@dataclass(frozen=True)
 class Sheet:
     name: str
     idle_w: Figure                      # the whole device, doing nothing
     cores: tuple[CoreKind, ...]
     gpu_w: Figure                       # the GPU when busy, above idle
     memory_j: Figure                    # one byte read or written
+    processors: tuple[Processor, ...] = ()
+    capacity_bytes: Figure = Figure(None, "the sheet has no [capacity]")
+    radios_w: Mapping[str, Figure] = field(default_factory=dict)    # while sending or receiving
+
+    @property
+    def core_count(self) -> int:
+        return sum(kind.count for kind in self.cores)
+
+    def processor(self, kind: str = "") -> Processor:
+        """The one of that kind; without a kind the GPU, or what there is."""
+        for wanted in (kind,) if kind else KINDS:
+            for found in self.processors:
+                if found.kind == wanted:
+                    return found
+        there = ", ".join(p.kind for p in self.processors) or "none"
+        raise BadInput(f"{self.name}: no {kind or 'processor'}", why=f"its sheet describes {there}",
+                       fix="a [processor.gpu] or [processor.cpu] in it, see docs/sheets.md")
 
     def cores_w(self, busy: float) -> float | None:
         """What `busy` cores draw above idle, the strongest kind first; None if there are none."""
@@ -56,81 +111,73 @@ class Sheet:
 
 
 def shipped() -> tuple[str, ...]:
-    return tuple(sorted(p.stem for p in SHIPPED.glob("*.toml")))
+    return _KIND.shipped()
 
 
 def read_sheet(named: str | os.PathLike[str]) -> Sheet:
     """The sheet in a file, or the shipped one of that name."""
-    path = Path(named)
-    if not path.suffix and path.name == os.fspath(named):
-        if path.name not in shipped():
-            raise BadInput(f"no power sheet {path.name!r}", why="none of that name ships",
-                           fix=f"a file ending in .toml, or one of {', '.join(shipped())}")
-        path = SHIPPED / f"{path.name}.toml"
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES + 1)
-        if len(text) > _MOST_BYTES:
-            raise BadInput(f"power sheet {path}", why=f"more than {_MOST_BYTES:,} bytes", fix=_FORM)
-        given = tomllib.loads(text.decode())
-    except OSError as error:
-        raise StorageError(f"power sheet {path}", why=error.strerror or str(error),
-                           fix=_FORM) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInput(f"power sheet {path}", why=f"not TOML: {error}", fix=_FORM) from error
-    return _Reader(path).sheet(given)
+    path = _KIND.path(named)
+    return _Reader(_KIND, path).sheet(_KIND.read(path))
 
 
-class _Reader:
+class _Reader(Checked):
     """Every word of a sheet is known, every figure has a source."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
     def sheet(self, given: dict[str, Any]) -> Sheet:
-        self._only("the sheet", given, {"name", "idle", "cores", "gpu", "memory"})
+        self.only("the sheet", given, {"name", "idle", "cores", "gpu", "memory", "processor",
+                                        "capacity", "radio"})
         kinds = given.get("cores", [])
         if not isinstance(kinds, list):
-            raise self._refusal("cores is not a list: write [[cores]] for each kind")
-        return Sheet(self._text("the sheet", given, "name"),
+            raise self.refusal("cores is not a list: write [[cores]] for each kind")
+        return Sheet(self.text("the sheet", given, "name"),
                      self._figure(given, "idle", "watts"), tuple(map(self._kind, kinds)),
                      self._figure(given, "gpu", "busy_watts"),
-                     self._figure(given, "memory", "joules_per_byte"))
+                     self._figure(given, "memory", "joules_per_byte"),
+                     tuple(self._processor(kind, p) for kind, p
+                           in self._tables(given, "processor", KINDS)),
+                     self._figure(given, "capacity", "bytes"),
+                     {name: self._figure({name: radio}, name, "active_watts")
+                      for name, radio in self._tables(given, "radio", ("wifi", "lte", "3g"))})
 
     def _kind(self, given: Any) -> CoreKind:
-        self._only("cores", given, {"kind", "count", "busy_watts", "source"})
+        self.only("cores", given, {"kind", "count", "busy_watts", "source"})
         count: Any = given.get("count")
         if type(count) is not int or not 0 < count <= 4096:
-            raise self._refusal(f"cores.count is {count!r}, not a number of cores")
-        return CoreKind(self._text("cores", given, "kind"), count,
-                        self._number("cores", given, "busy_watts"),
-                        self._text("cores", given, "source"))
+            raise self.refusal(f"cores.count is {count!r}, not a number of cores")
+        return CoreKind(self.text("cores", given, "kind"), count,
+                        self.number("cores", given, "busy_watts"),
+                        self.text("cores", given, "source"))
 
-    def _figure(self, given: dict[str, Any], part: str, word: str) -> Figure:
+    def _tables(self, given: dict[str, Any], part: str, names: tuple[str, ...]
+                ) -> list[tuple[str, Any]]:
+        tables = given.get(part, {})
+        self.only(part, tables, set(names))
+        return list(tables.items())
+
+    def _processor(self, kind: str, given: Any) -> Processor:
+        part = f"processor.{kind}"
+        self.only(part, given, {"name", "limits", *RATES})
+        limits = given.get("limits", {})
+        self.only(f"{part}.limits", limits, {"source", *LIMITS})
+        for name, value in limits.items():
+            if name != "source" and type(value) is not LIMITS[name]:
+                raise self.refusal(f"{part}.limits.{name} is {value!r}, not of type "
+                                   f"{LIMITS[name].__name__}")
+        source = self.text(f"{part}.limits", limits, "source") if limits else ""
+        figures = {name: self._figure(given, name, "value", f"{part}.{name}") for name in RATES}
+        return Processor(kind=kind, name=self.text(part, given, "name"), **figures,
+                         limits={k: v for k, v in limits.items() if k != "source"},
+                         limits_source=source or f"the sheet has no [{part}.limits]")
+
+    def _figure(self, given: dict[str, Any], part: str, word: str, called: str = "") -> Figure:
+        """A number with its source; or `unknown` with the reason, which is the source then."""
+        called = called or part
         if part not in given:
-            return Figure(None, f"the sheet has no [{part}]")
-        self._only(part, given[part], {word, "source"})
-        return Figure(self._number(part, given[part], word),
-                      self._text(part, given[part], "source"))
-
-    def _only(self, part: str, given: Any, words: set[str]) -> None:
-        if not isinstance(given, dict):
-            raise self._refusal(f"{part} is {given!r}, not a table")
-        if unknown := sorted(set(given) - words):
-            raise self._refusal(f"{part} has {unknown[0]!r}; known are {', '.join(sorted(words))}")
-
-    def _text(self, part: str, given: dict[str, Any], word: str) -> str:
-        text = given.get(word)
-        if not isinstance(text, str) or not text.strip():
-            raise self._refusal(f"{part} does not say its {word}")
-        return text.strip()
-
-    def _number(self, part: str, given: dict[str, Any], word: str) -> float:
-        number: Any = given.get(word)
-        known = isinstance(number, int | float) and not isinstance(number, bool)
-        if not known or not math.isfinite(number) or number < 0:
-            raise self._refusal(f"{part}.{word} is {number!r}, not a number of at least 0")
-        return float(number)
-
-    def _refusal(self, why: str) -> BadInput:
-        return BadInput(f"power sheet {self._path}", why=why, fix=_FORM)
+            return Figure(None, f"the sheet has no [{called}]")
+        table = given[part]
+        if isinstance(table, dict) and set(table) == {"unknown"}:
+            return Figure(None, self.text(called, table, "unknown"))
+        self.only(called, table, {word, "source", "unconfirmed", "proxy"})
+        return Figure(self.number(called, table, word), self.text(called, table, "source"),
+                      self.flag(called, table, "unconfirmed"),
+                      self.text(called, table, "proxy") if "proxy" in table else "")

@@ -4,8 +4,8 @@ of each operation. Estimated, and called so in every row."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from handtorch.place.draw import Draw, draw_of
 from handtorch.place.sheet import Sheet
 from handtorch.profile.energy.spans import NO_LAYER, operation
 from handtorch.profile.group import Group, groups
@@ -13,22 +13,6 @@ from handtorch.record import Energy, Launch, Run
 from handtorch.record.sensed import Level
 
 METER, QUANTITY = "sheet", "device_power_w"
-
-
-@dataclass(frozen=True)
-class Draw:
-    """What the device draws: watts doing nothing, watts more while it works, joules a byte."""
-
-    idle_w: float
-    busy_w: float
-    byte_j: float
-    how: str
-
-    def total_j(self, seconds: float, moved_bytes: int) -> float:
-        return self.idle_w * seconds + self.dynamic_j(seconds, moved_bytes)
-
-    def dynamic_j(self, seconds: float, moved_bytes: int) -> float:
-        return self.busy_w * seconds + self.byte_j * moved_bytes
 
 
 def estimated_rows(run: Run, sheet: Sheet) -> Iterator[Energy]:
@@ -43,28 +27,9 @@ def estimated_rows(run: Run, sheet: Sheet) -> Iterator[Energy]:
 
 def draw(run: Run, group: Group, sheet: Sheet) -> Draw | str:
     """Of the place on which the group ran; or why it cannot be said."""
-    if sheet.idle_w.value is None:
-        return sheet.idle_w.source
     place = next(p for p in run.places if p.name == group.steps[0].place)
     kind = next((d.kind for d in run.devices if d.id == place.device), "cpu")
-    parts = [f"idle {sheet.idle_w.value:g} W"]
-    if kind == "gpu":
-        busy_w, why = sheet.gpu_w.value, sheet.gpu_w.source
-        parts.append(f"GPU {busy_w} W more")
-    else:
-        cores = _cores_busy(run, group)
-        busy_w = None if isinstance(cores, str) else sheet.cores_w(cores)
-        why = cores if isinstance(cores, str) else "the sheet has no [[cores]]"
-        parts.append(f"{cores if isinstance(cores, str) else format(cores, '.2f')} cores busy: "
-                     f"{busy_w or 0:.2f} W more")
-    if busy_w is None:
-        return why
-    if sheet.memory_j.value is None:
-        parts.append("memory not counted")
-    else:
-        parts.append(f"memory {sheet.memory_j.value * 1e12:g} pJ a byte")
-    return Draw(sheet.idle_w.value, busy_w, sheet.memory_j.value or 0.0,
-                f"sheet of {sheet.name}: {', '.join(parts)}")
+    return draw_of(sheet, kind, 0.0 if kind == "gpu" else _cores_busy(run, group))
 
 
 def _cores_busy(run: Run, group: Group) -> float | str:

@@ -1,0 +1,1 @@
+"""Numbers that others printed of phones and boards, each marked before anything was fitted."""
