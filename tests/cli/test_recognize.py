@@ -15,6 +15,7 @@ from torch import nn
 from handtorch.api.make import inference
 from handtorch.cli import main as cli
 from handtorch.cloud.pictures import encode
+from handtorch.place.told import replayed
 from handtorch.runtime.opencl.discover import FoundDevice
 
 STEPS = ["load", "rescale", "upload", "decode", "queue", "compute", "send", "download"]
@@ -108,3 +109,38 @@ def test_what_is_no_picture_is_refused(options: list[str], tmp_path: Path) -> No
     code, out, _ = call(str(tmp_path / "x.jpg"), *options, "--json", "--no-sensors")
     assert code == cli.EXIT_ERROR
     assert json.loads(out)["error"]["what"] == "this is no picture that can be read"
+
+
+@pytest.mark.slow
+def test_wherever_it_is_best_and_why(options: list[str], picture: str) -> None:
+    """Both places are tried, then one is chosen; all of it is in the record, to be replayed."""
+    here = record(picture, *options, "--no-sensors")
+    told = record(*[picture] * 5, *options, "--where", "auto", "--no-sensors")
+    assert {tuple(one["labels"]) for one in told["pictures"]} == {
+        tuple(here["pictures"][0]["labels"])}
+    kinds = [one["kind"] for one in told["decisions"]]
+    assert kinds[:2] == ["first", "first"] and "first" not in kinds[2:]
+    for one in told["decisions"][2:]:
+        assert replayed(one["decision"]).chosen.name == one["decision"]["chosen"]
+        assert one["used"] in [c["name"] for c in one["decision"]["candidates"]]
+
+
+def test_what_is_private_needs_no_server(options: list[str], picture: str) -> None:
+    told = record(picture, picture, *options, "--where", "auto", "--private", "--no-sensors")
+    assert [one["used"] for one in told["decisions"]] == ["device OpenCL"] * 2
+    assert told["decisions"][1]["decision"]["target"]["private"] is True
+    code, out, _ = call(picture, *options, "--where", "auto", "--private", "--no-sensors")
+    assert code == cli.EXIT_OK and "device OpenCL (first): tried for the first time" in out
+
+
+@pytest.mark.parametrize(("argv", "said"), [
+    (["--private"], "--private with --where device: there is nothing to decide"),
+    (["--where", "cloud", "--deadline-ms", "5"], "--deadline-ms with --where cloud"),
+    (["--where", "auto", "--private", "--url", "http://127.0.0.1:9"], "--url with --private"),
+    (["--where", "auto", "--target", "energy"], "nobody says what the device and its radio draw"),
+    (["--where", "auto", "--deadline-ms", "0"], "--deadline-ms 0: it is a number above 0"),
+])
+def test_decisions_that_make_no_sense(argv: list[str], said: str, picture: str) -> None:
+    code, out, err = call(picture, *argv, "--no-sensors")
+    assert (code, out) == (cli.EXIT_ERROR, "")
+    assert said in err

@@ -233,3 +233,24 @@ def test_what_is_always_the_same_size_tells_nothing() -> None:
     for _ in range(50):
         cost.saw(1, 0.01)
     assert cost.worth_s() == float("inf")
+
+
+def test_replicas_compute_batches_side_by_side_and_no_more_than_there_are() -> None:
+    model = Gate()
+
+    async def run() -> None:
+        with ThreadPoolExecutor(2) as threads:
+            batcher = Batcher(model, BatchLimits(rows=2, wait_s=0.0), threads, at_once=2)
+            tasks = [start(batcher, rows(2, n)) for n in range(3)]
+            await begun(model)
+            await begun(model)
+            await asyncio.sleep(0.05)
+            assert model.sizes == [2, 2] and batcher.queued == 2 and not batcher.idle
+            model.gate.set()
+            done = [await asyncio.wait_for(task, 30) for task in tasks]
+            assert [float(d.outputs[0][0, 0]) for d in done] == [0.0, 2.0, 4.0]
+            assert batcher.idle
+    try:
+        asyncio.run(run())
+    finally:
+        model.gate.set()

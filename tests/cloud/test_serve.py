@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import re
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -29,6 +31,7 @@ from tests.cloud.serving import (
     asked,
     digits,
     error,
+    heard,
     raw,
     save_seeing,
     serving,
@@ -123,6 +126,32 @@ def test_timing_is_told_twice(ref: Running) -> None:
                             ).parameters["timing_ms"]
     assert tuple(steps) == STEPS and all(ms >= 0 for ms in steps.values())
     assert headers["server-timing"] == ", ".join(f"{s};dur={ms:.4f}" for s, ms in steps.items())
+
+
+def receive_ms(answer: tuple[int, dict[str, str], bytes]) -> float:
+    status, headers, body = answer
+    assert status == 200
+    return float(decode_response(body, int(headers["inference-header-content-length"])
+                                 ).parameters["timing_ms"]["receive"])
+
+
+def test_receiving_begins_with_the_first_byte_of_the_head(ref: Running) -> None:
+    request = raw(tensors(digits()))
+    with socket.create_connection(ref.address, timeout=60) as sock:
+        sock.sendall(request[:10])
+        time.sleep(0.3)
+        sock.sendall(request[10:])
+        assert receive_ms(heard(sock)) >= 290
+
+
+def test_waiting_for_another_answer_is_no_receiving(ref: Running) -> None:
+    request = raw(tensors(digits()))
+    with socket.create_connection(ref.address, timeout=60) as sock:
+        sock.sendall(request + request[:10])
+        heard(sock)
+        time.sleep(0.3)
+        sock.sendall(request[10:])
+        assert receive_ms(heard(sock)) < 290
 
 
 def test_every_device_serves(opencl_device: FoundDevice) -> None:

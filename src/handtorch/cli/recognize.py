@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -14,10 +15,12 @@ from handtorch.cli.main import EXIT_OK
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
+    from handtorch.cloud.auto import Auto, Logged
     from handtorch.cloud.client import InCloud
     from handtorch.cloud.models import Offer
     from handtorch.cloud.on_device import OnDevice
     from handtorch.cloud.recognised import Recognised
+    from handtorch.place.sheet import Sheet
     from handtorch.profile.use import Meter
 
 HELP = "Recognise what is in pictures, here or on a server, and show what each step took"
@@ -29,8 +32,8 @@ COMMON = ("device",)
 def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("pictures", nargs="+", metavar="PICTURE", type=Path,
                         help="JPEG, PNG or WebP files")
-    parser.add_argument("--where", choices=("device", "cloud"), default="device",
-                        help="here, or on a server [device]")
+    parser.add_argument("--where", choices=("device", "cloud", "auto"), default="device",
+                        help="here, on a server, or wherever it is best for each picture [device]")
     parser.add_argument("--model", default="squeezenet", metavar="MODEL",
                         help="alexnet, nin, squeezenet, mobilenetv2 or FILE.ht [squeezenet]")
     parser.add_argument("--engine", choices=("cpu", "opencl"),
@@ -41,9 +44,9 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--recipe", choices=("caffe", "torchvision"), default="",
                         help="how a picture becomes the input of a FILE.ht [torchvision]")
     parser.add_argument("--url", help="of the server; without it one is started on this machine")
-    parser.add_argument("--send", choices=("png", "jpeg", "original"), default="png",
+    parser.add_argument("--send", choices=("png", "jpeg", "original"),
                         help="to a server: made small and exact, smaller and nearly so, or the "
-                             "file as it is [png]")
+                             "file as it is [png; with --where auto whichever is best]")
     parser.add_argument("--preloaded", action="store_true",
                         help="load the model before the first picture, not as part of it")
     parser.add_argument("--sheet", metavar="NAME|FILE.toml",
@@ -51,6 +54,14 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--no-sensors", action="store_true", help="do not read sensors meanwhile")
     parser.add_argument("--trust-programs", action="store_true",
                         help="run programs in a .ht file whoever made them")
+    auto = parser.add_argument_group("with --where auto")
+    auto.add_argument("--target", choices=("latency", "energy"),
+                      help="what there is to be least of [latency]; energy needs --sheet, --radio")
+    auto.add_argument("--deadline-ms", type=float, metavar="N",
+                      help="nine of ten pictures are to take no longer")
+    auto.add_argument("--private", action="store_true",
+                      help="no picture leaves the device, and no connection is made")
+    auto.add_argument("--radio", choices=("wifi", "lte", "3g"), help="what carries pictures")
 
 
 def run(args: Namespace, out: TextIO) -> int:
@@ -67,9 +78,10 @@ def run(args: Namespace, out: TextIO) -> int:
         if not path.is_file():
             raise BadInput(f"no picture {path}", why="there is no such file")
     sheet = None if args.sheet is None else read_sheet(args.sheet)
-    with _recognizer(args, offer) as recognise:
+    _refuse(args)
+    with _recognizer(args, offer, sheet) as recognise:
         with Meter(sheet, sensors=not args.no_sensors) as meter:
-            preloaded = args.preloaded or args.where == "cloud"
+            preloaded = args.preloaded or args.where != "device"
             if preloaded:
                 recognise.load()
             found = [recognise(path) for path in args.pictures]
@@ -86,27 +98,71 @@ def _offer(args: Namespace) -> Offer:
         args.recipe))
 
 
+def _refuse(args: Namespace) -> None:
+    """Options that would do nothing, or do what nobody can."""
+    if args.url is not None and (args.where == "device" or args.private):
+        raise BadInput(f"--url with {'--private' if args.private else '--where device'}",
+                       fix="--where cloud, or --where auto")
+    for option in ("target", "deadline_ms", "private", "radio"):
+        if args.where != "auto" and getattr(args, option):
+            raise BadInput(f"--{option.replace('_', '-')} with --where {args.where}",
+                           why="there is nothing to decide", fix="--where auto")
+    if args.target == "energy" and (args.sheet is None or args.radio is None):
+        raise BadInput("--target energy", why="nobody says what the device and its radio draw",
+                       fix="--sheet nexus-5 --radio lte")
+    if args.deadline_ms is not None and not args.deadline_ms > 0:
+        raise BadInput(f"--deadline-ms {args.deadline_ms:g}", why="it is a number above 0")
+
+
 @contextmanager
-def _recognizer(args: Namespace, offer: Offer) -> Iterator[OnDevice | InCloud]:
-    from handtorch.cloud.client import InCloud
-    from handtorch.cloud.local_server import LocalServer
+def _recognizer(args: Namespace, offer: Offer, sheet: Sheet | None
+                ) -> Iterator[OnDevice | InCloud | Auto]:
     from handtorch.cloud.on_device import OnDevice
-    if args.url is not None and args.where == "device":
-        raise BadInput("--url with --where device", fix="--where cloud")
     with ExitStack() as stack:
-        recognise: OnDevice | InCloud
+        recognise: OnDevice | InCloud | Auto
         if args.where == "device":
             recognise = OnDevice(offer)
+        elif args.where == "cloud":
+            recognise = _connected(args, offer, _url(args, offer, stack))
         else:
-            url = args.url
-            if url is None:
-                _progress("starting a server on this machine")
-                url = stack.enter_context(LocalServer(serve_options(args, offer))).url
-            from handtorch import knobs
-            recognise = InCloud(url, offer.name, labels=offer.labels, sending=args.send,
-                                token=knobs.value("HANDTORCH_TOKEN") or None)
+            recognise = _auto(args, offer, sheet, stack)
         stack.callback(recognise.close)
         yield recognise
+
+
+def _url(args: Namespace, offer: Offer, stack: ExitStack) -> str:
+    """Of the server that was named, or of one that is started here."""
+    from handtorch.cloud.local_server import LocalServer
+    if args.url is not None:
+        return str(args.url)
+    _progress("starting a server on this machine")
+    return stack.enter_context(LocalServer(serve_options(args, offer))).url
+
+
+def _connected(args: Namespace, offer: Offer, url: str) -> InCloud:
+    from handtorch import knobs
+    from handtorch.cloud.client import InCloud
+    return InCloud(url, offer.name, labels=offer.labels, sending=args.send or "png",
+                   token=knobs.value("HANDTORCH_TOKEN") or None)
+
+
+def _auto(args: Namespace, offer: Offer, sheet: Sheet | None, stack: ExitStack) -> Auto:
+    from handtorch.cloud.auto import Auto
+    from handtorch.cloud.measured import way_name
+    from handtorch.cloud.on_device import OnDevice
+    from handtorch.place.decide import Target
+    from handtorch.place.learn import Given
+    from handtorch.place.radio import radio_in
+    deadline_s = None if args.deadline_ms is None else args.deadline_ms / 1e3
+    target = Target(args.target or "latency", p90_s=deadline_s, private=args.private)
+    given = Given(sheet, None if args.radio is None else radio_in(sheet, args.radio))
+    if args.send is not None:
+        given = replace(given, sendings=(args.send,))
+    here = {way_name(offer): OnDevice(offer)}
+    if args.private:
+        return Auto(here, None, target, given)
+    url = _url(args, offer, stack)
+    return Auto(here, lambda: _connected(args, offer, url), target, given)
 
 
 def serve_options(args: Namespace, offer: Offer) -> list[str]:
@@ -118,18 +174,32 @@ def serve_options(args: Namespace, offer: Offer) -> list[str]:
     return [*options, *(["--trust-programs"] if args.trust_programs else [])]
 
 
-def _told(args: Namespace, offer: Offer, recognise: OnDevice | InCloud,
+def _told(args: Namespace, offer: Offer, recognise: OnDevice | InCloud | Auto,
           found: Sequence[Recognised], meter: Meter, preloaded: bool) -> dict[str, Any]:
-    in_cloud = args.where == "cloud"
+    from handtorch.cloud.auto import Auto
     trained = getattr(recognise, "trained", offer.trained)
-    return {
+    told: dict[str, Any] = {
         "where": args.where, "model": offer.name,
-        "engine": getattr(recognise, "engine", "") or offer.engine, "place": recognise.place,
-        "url": args.url, "cold": not preloaded, "recipe": recognise.recipe.name,
-        "weights": ("the server's" if in_cloud and args.url else args.weights or
+        "engine": getattr(recognise, "engine", "") or offer.engine,
+        "place": getattr(recognise, "place", "here or there"), "url": args.url,
+        "cold": not preloaded,
+        "weights": ("the server's" if args.where == "cloud" and args.url else args.weights or
                     (str(args.model) if trained else "random")),
-        "trained": trained, "sent": args.send if in_cloud else None,
+        "trained": trained,
+        "sent": {"cloud": args.send or "png", "auto": args.send}.get(args.where),
         "pictures": [_picture(one, meter) for one in found]}
+    if isinstance(recognise, Auto):
+        return {**told, "decisions": [logged_record(one) for one in recognise.done]}
+    return {**told, "recipe": recognise.recipe.name}
+
+
+def logged_record(one: Logged) -> dict[str, Any]:
+    """A decision and what came of it, with all that it was based on."""
+    from handtorch.place.told import record
+    return {"number": one.number, "picture": one.picture, "megapixels": one.megapixels,
+            "kind": one.kind, "chosen": one.chosen, "used": one.used,
+            "took_ms": 1e3 * one.took_s, "said": list(one.said),
+            "decision": None if one.decision is None else record(one.decision)}
 
 
 def _picture(one: Recognised, meter: Meter) -> dict[str, Any]:
@@ -153,16 +223,26 @@ def _text(told: Mapping[str, Any]) -> str:
     lines = [f"{told['model']} ({told['engine']}, {told['place']}), {told['where']}, {state}"]
     if not told["trained"]:
         lines.append("random weights: times are those of the real model, labels would mean nothing")
-    for one in told["pictures"]:
+    for number, one in enumerate(told["pictures"]):
         shown = [f"{ms:.1f} {step}" for step, ms in one["steps_ms"].items() if ms]
         lines += ["", f"{one['file']}  {one['width']} x {one['height']}",
                   f"  {', '.join(shown)}; {one['end_to_end_ms']:.1f} ms in all",
-                  f"  {_used(one)}"]
+                  f"  {_used(one)}", *_why(told, number)]
         lines += [f"  {'' if p is None else format(p, '.3f')} {name}" for name, p in
                   zip(one["labels"], one["probabilities"], strict=True)]
         if one["labels_reason"]:
             lines.append(f"  no labels: {one['labels_reason']}")
     return "\n".join([*lines, ""])
+
+
+def _why(told: Mapping[str, Any], number: int) -> list[str]:
+    """Where it was recognised and why, if that was decided."""
+    if "decisions" not in told:
+        return []
+    one = told["decisions"][number]
+    decided = one["decision"]
+    why = "tried for the first time" if decided is None else decided["reasons"][0]
+    return [f"  {one['used']} ({one['kind']}): {why}", *(f"  {said}" for said in one["said"])]
 
 
 def _used(one: Mapping[str, Any]) -> str:

@@ -23,8 +23,11 @@ def add_args(parser: ArgumentParser) -> None:
                         help="alexnet, nin, squeezenet, mobilenetv2, another model of the zoo as "
                              "MODEL[:FORM], or FILE.ht; repeatable, the same NAME again is its "
                              "next version")
-    parser.add_argument("--engine", choices=("cpu", "opencl"),
-                        help="torch on the CPU, or ours on an OpenCL device [cpu; opencl for .ht]")
+    parser.add_argument("--engine", choices=("cpu", "opencl", "ray", "ray:cpu", "ray:opencl"),
+                        help="torch on the CPU, or ours on an OpenCL device [cpu; opencl for .ht]; "
+                             "with ray in replicas, which are processes of Ray Serve")
+    parser.add_argument("--replicas", default="", metavar="N|MIN-MAX",
+                        help="with ray: how many, or as many as are needed within bounds [1]")
     for option, meta, text in (
             ("--weights", "[NAME=]FILE", "safetensors or npz; else random ones"),
             ("--labels", "[NAME=]FILE", "one class to a line"),
@@ -97,7 +100,7 @@ def offers_of(args: Namespace) -> tuple[Offer, ...]:
     for name, model in named:
         number = sum(o.name == name for o in offers) + 1
         offers.append(offer_of(name, str(number), model, Given(
-            args.engine, args.device, args.trust_programs,
+            args.engine, args.device, args.trust_programs, replicas=args.replicas,
             **{option: found.get(name, "") for option, found in extras.items()})))
     if not offers:
         raise BadInput("nothing to serve", fix=EXAMPLE)

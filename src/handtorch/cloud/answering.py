@@ -76,7 +76,7 @@ class Inferring:
         self._parts = parts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        stamps, parts = Stamps(), self._parts
+        stamps, parts = Stamps(_told(scope).get("began_ns")), self._parts
         name: str = scope["path_params"]["name"]
         known = ""
         with Held(parts.budget) as held:
@@ -173,6 +173,11 @@ def _head_bytes(headers: Mapping[str, str]) -> int | None:
 
 def _gone(scope: Scope) -> Callable[[], bool]:
     """Tells whether the client has left; a server that cannot know thinks it is still there."""
-    told: Mapping[str, Any] = scope.get("extensions", {}).get("handtorch", {})
-    gone: Callable[[], bool] = told.get("gone", lambda: False)
+    gone: Callable[[], bool] = _told(scope).get("gone", lambda: False)
     return gone
+
+
+def _told(scope: Scope) -> Mapping[str, Any]:
+    """What the connection knows of this request, if it is ours."""
+    told: Mapping[str, Any] = scope.get("extensions", {}).get("handtorch", {})
+    return told

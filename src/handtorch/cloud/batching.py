@@ -1,4 +1,5 @@
-"""Requests of one model, joined to batches and computed in a thread of their own.
+"""Requests of one model, joined to batches and computed in threads of their own: as many at a time
+as its engine computes side by side, which is one but for replicas.
 
 A batch begins when it is full, when as many samples wait as were under way when the last one
 began, or when its oldest request has waited long enough: `wait_s`, or a fifth of what a batch costs
@@ -97,12 +98,13 @@ class _Ran:
 class Batcher:
     """All calls but `compute` happen on the event loop, so nothing here needs a lock."""
 
-    def __init__(self, compute: Compute, limits: BatchLimits, thread: ThreadPoolExecutor) -> None:
-        self._compute, self.limits, self._thread = compute, limits, thread
+    def __init__(self, compute: Compute, limits: BatchLimits, threads: ThreadPoolExecutor,
+                 at_once: int = 1) -> None:
+        self._compute, self.limits, self._threads = compute, limits, threads
+        self._at_once, self._running = at_once, 0       # batches
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Waiting] = deque()
         self.queued = 0                 # samples in it
-        self._running: tuple[_Waiting, ...] = ()
         self._expected = 1              # samples under way when the last batch began
         self._sample_s = 0.0            # of compute, smoothed; tells clients when to come again
         self._cost = Cost()
@@ -129,7 +131,7 @@ class Batcher:
 
     def _look(self) -> None:
         """Begin the next batch, or come back when its oldest request has waited long enough."""
-        if self._running or not self._queue:
+        if self._running == self._at_once or not self._queue:
             return
         wait_s = min(self.limits.wait_s, self._cost.worth_s())
         left_s = self._queue[0].since_s + wait_s - time.monotonic()
@@ -163,14 +165,15 @@ class Batcher:
         while self._queue and rows + self._queue[0].rows <= self.limits.rows:
             taken.append(self._queue.popleft())
             rows += taken[-1].rows
-        self._running = tuple(taken)
+        self._running += 1
         self.queued -= rows
         self.batches += 1
-        ran = self._thread.submit(self._batch, [w.inputs for w in taken])
-        ran.add_done_callback(lambda r: self._loop.call_soon_threadsafe(self._finish, r))
+        ran = self._threads.submit(self._batch, [w.inputs for w in taken])
+        ran.add_done_callback(lambda r: self._loop.call_soon_threadsafe(self._finish, taken, r))
+        self._look()
 
     def _batch(self, requests: Sequence[Arrays]) -> _Ran:
-        """In the model's thread."""
+        """In a thread of the model's."""
         begin_ns = time.perf_counter_ns()
         outcomes = self._together(requests)
         return _Ran(outcomes, begin_ns, time.perf_counter_ns())
@@ -187,8 +190,8 @@ class Batcher:
         return tuple(tuple(o[end - len(r[0]):end] for o in outputs)
                      for r, end in zip(requests, ends, strict=True))
 
-    def _finish(self, ran: Future[_Ran]) -> None:
-        taken, self._running = self._running, ()
+    def _finish(self, taken: Sequence[_Waiting], ran: Future[_Ran]) -> None:
+        self._running -= 1
         rows = sum(w.rows for w in taken)
         failed = ran.exception()
         if failed is not None:

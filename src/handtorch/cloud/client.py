@@ -5,10 +5,11 @@ from __future__ import annotations
 import http.client
 import json
 import select
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -94,7 +95,15 @@ class Connection:
         with _understood(self.url):
             return decode_response(body, None if head is None else int(head))
 
+    def cut(self) -> None:
+        """Whoever waits for an answer, in another thread, learns at once that there is none."""
+        sock = self._http.sock
+        if sock is not None:
+            with suppress(OSError):             # it ended by itself meanwhile
+                sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
+        """The next request opens it again."""
         self._http.close()
 
 
@@ -163,6 +172,9 @@ class InCloud:
     def close(self) -> None:
         self._link.close()
 
+    def cut(self) -> None:
+        self._link.cut()
+
     def rtt_ms(self, times: int = 5) -> float:
         """The least time of a request that asks for nothing."""
         taken = []
@@ -172,13 +184,15 @@ class InCloud:
             taken.append((time.perf_counter_ns() - begin_ns) / 1e6)
         return min(taken)
 
-    def __call__(self, path: Path) -> Recognised:
+    def __call__(self, path: Path, sending: str | None = None) -> Recognised:
+        """`sending` is how this one travels, if not as the others."""
+        sending = sending or self._sending
         steps, begin_ns, cpu_ns = Steps(), time.perf_counter_ns(), time.process_time_ns()
         with steps.of("rescale"):
             data = read_picture(path)
             header = read_header(data)
-            sent = data if self._sending == ORIGINAL else encode(
-                reduced(decode(data), self.recipe), SENT[self._sending])
+            sent = data if sending == ORIGINAL else encode(
+                reduced(decode(data), self.recipe), SENT[sending])
         with steps.of("upload"):
             self._link.send(f"{self._at}/infer", self._asked(sent))
         self._link.wait()

@@ -7,6 +7,7 @@ connection while a client is still sending, which then sees a reset in place of 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any, ClassVar, cast
 
 import httptools
@@ -62,6 +63,7 @@ class Guard(HttpToolsProtocol):
     _read_timer: asyncio.TimerHandle | None = None
     _head_bytes = 0
     _in_head = True
+    _began_ns: int | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:    # type: ignore[override]
         self._own = _Transport(transport, self.limits)
@@ -100,6 +102,9 @@ class Guard(HttpToolsProtocol):
         if len(self.pipeline) >= PIPELINED:
             self._own.abort()
             raise httptools.HttpParserError("too many requests at once")    # parses no further
+        # One that comes while another is answered waits for that, which is no part of its coming.
+        waits = self.cycle is not None and not self.cycle.response_complete
+        self._began_ns = None if waits else time.perf_counter_ns()
         super().on_message_begin()
         self._in_head = True
         self._await_head()
@@ -108,7 +113,8 @@ class Guard(HttpToolsProtocol):
         self._in_head = False
         self._stop_waiting()
         self._own.unread = True
-        self.scope["extensions"] = {"handtorch": {"gone": self._own.is_closing}}
+        self.scope["extensions"] = {"handtorch": {"gone": self._own.is_closing,
+                                                  "began_ns": self._began_ns}}
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

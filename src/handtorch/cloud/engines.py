@@ -1,6 +1,7 @@
 """What computes a model's outputs: torch on the CPU, or ours on an OpenCL device.
 
-An engine takes any number of rows up to its own and gives as many; it belongs to one thread."""
+An engine takes any number of rows up to its own and gives as many. It belongs to one thread, unless
+it is made of replicas (`replicas.py`)."""
 
 from __future__ import annotations
 
@@ -44,6 +45,7 @@ class Engine:
     outputs: tuple[Port, ...]
     run: Callable[[Arrays], Arrays]
     close: Callable[[], None]
+    at_once: int = 1                # batches that threads may run side by side
 
 
 @dataclass(frozen=True)

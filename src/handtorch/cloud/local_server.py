@@ -45,7 +45,7 @@ class LocalServer:
     def url(self) -> str:
         if not self._url:
             assert self._process.stdout is not None
-            text = _line(self._process.stdout.fileno(), START_S)
+            text = read_line(self._process.stdout.fileno(), START_S)
             if not text.startswith(b"{") or b'"url"' not in text:
                 raise HandTorchError("the server did not start", why=self._last_words(text),
                                      fix="`handtorch serve` with the same options tells more")
@@ -78,14 +78,14 @@ class LocalServer:
         self.close()
 
 
-def _line(fd: int, seconds: float) -> bytes:
+def read_line(fd: int, seconds: float) -> bytes:
     """One line, or what came of it in that time."""
     until, found = time.monotonic() + seconds, b""
     while not found.endswith(b"\n"):
         left = until - time.monotonic()
         if left <= 0 or not select.select([fd], [], [], left)[0]:
             break
-        got = os.read(fd, 4096)
+        got = os.read(fd, 1 << 16)
         if not got:
             break
         found += got

@@ -21,10 +21,19 @@ _DATATYPE = {np.dtype(code).name: name for name, code in NUMPY.items()}
 
 
 @dataclass(frozen=True)
+class Replicas:
+    """How many processes compute a model: as many as are needed, within these bounds."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
 class Offer:
     """A version of a model that may be loaded: named by whoever started the server.
 
-    `recipe` None leaves the one that fits the input, or none where that is no picture."""
+    `recipe` None leaves the one that fits the input, or none where that is no picture; `replicas`
+    None computes it in the server's own process."""
 
     name: str
     version: str
@@ -34,17 +43,18 @@ class Offer:
     recipe: Recipe | None = None
     labels: tuple[str, ...] = ()
     trained: bool = True
+    replicas: Replicas | None = None
 
 
 @dataclass
 class Loaded:
-    """An offer with its engine; `thread` is the only one that ever calls it."""
+    """An offer with its engine; only `threads` ever call it."""
 
     offer: Offer
     engine: Engine
     recipe: Recipe | None
     batcher: Batcher
-    thread: ThreadPoolExecutor
+    threads: ThreadPoolExecutor
     users: int = 0              # requests that are being answered with it
 
     @contextmanager

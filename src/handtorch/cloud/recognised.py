@@ -2,9 +2,10 @@
 
     load       the model, from its file to its first answer; 0 where it was there before
     rescale    the file read, decoded, made small, and made ready to compute with or to send
-    upload     the message made and sent: here until the socket had it all, or there until it had
-               all come, whichever took longer. A network's buffers hide the end of the first, and
-               the second begins only when something has come, so neither is the whole
+    upload     the message made and sent: here until the socket had it all, or there from its first
+               byte to its last, whichever took longer. A network's buffers hide the end of the
+               first, and the second begins only when something has come, so neither has the way
+               itself (half a round trip), and both have what the network's rate made of it
     decode     there: the message and the picture in it
     queue      there: waiting for the batch
     compute    the model

@@ -16,6 +16,7 @@ from handtorch.cloud.engines import Engine, open_engine
 from handtorch.cloud.models import Loaded, Offer
 from handtorch.cloud.recipes import TORCHVISION, Recipe, fitted
 from handtorch.cloud.refused import Refused
+from handtorch.cloud.replicas import at_once, open_replicas
 from handtorch.errors import BadInput, HandTorchError
 
 READY, LOADING, UNLOADING, UNAVAILABLE = "READY", "LOADING", "UNLOADING", "UNAVAILABLE"
@@ -74,18 +75,19 @@ class Repository:
 
     async def _load(self, shelf: _Shelf) -> None:
         offer, loop = shelf.offer, asyncio.get_running_loop()
-        thread = ThreadPoolExecutor(1, f"{offer.name} {offer.version}")
+        # The threads themselves come as they are needed: one, but for replicas.
+        most = 1 if offer.replicas is None else at_once(offer.replicas)
+        threads = ThreadPoolExecutor(most, f"{offer.name} {offer.version}")
         shelf.state, shelf.reason = LOADING, ""
         try:
-            engine = await loop.run_in_executor(
-                thread, open_engine, offer.source, offer.engine, offer.device, self._limits.rows)
+            engine = await loop.run_in_executor(threads, _opened, offer, self._limits.rows)
             recipe = recipe_for(offer, engine)
         except HandTorchError as e:
-            thread.shutdown(wait=False)
+            threads.shutdown(wait=False)
             shelf.state, shelf.reason = UNAVAILABLE, e.what
             raise
-        shelf.loaded = Loaded(offer, engine, recipe,
-                              Batcher(engine.run, self._limits, thread), thread)
+        shelf.loaded = Loaded(offer, engine, recipe, Batcher(
+            engine.run, self._limits, threads, engine.at_once), threads)
         shelf.state = READY
 
     async def unload(self, name: str) -> None:
@@ -97,10 +99,10 @@ class Repository:
                 shelf.state = UNLOADING
                 while shelf.loaded.users:
                     await asyncio.sleep(0.01)
-                thread, engine = shelf.loaded.thread, shelf.loaded.engine
+                threads, engine = shelf.loaded.threads, shelf.loaded.engine
                 shelf.loaded = None
-                await asyncio.get_running_loop().run_in_executor(thread, engine.close)
-                thread.shutdown(wait=False)
+                await asyncio.get_running_loop().run_in_executor(threads, engine.close)
+                threads.shutdown(wait=False)
                 shelf.state, shelf.reason = UNAVAILABLE, "unloaded"
 
     async def unload_all(self) -> None:
@@ -114,6 +116,12 @@ class Repository:
 
     def _all(self) -> list[_Shelf]:
         return [shelf for shelves in self._shelves.values() for shelf in shelves.values()]
+
+
+def _opened(offer: Offer, rows: int) -> Engine:
+    if offer.replicas is None:
+        return open_engine(offer.source, offer.engine, offer.device, rows)
+    return open_replicas(offer, offer.replicas, rows)
 
 
 def _busy(shelf: _Shelf) -> Refused:

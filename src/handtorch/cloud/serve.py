@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 import resource
 import signal
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import uvicorn
 
+from handtorch.cloud.addresses import family, in_url, is_loopback
 from handtorch.cloud.answering import Parts
 from handtorch.cloud.app import State, make_app
 from handtorch.cloud.batching import BatchLimits
@@ -57,8 +57,7 @@ def serve(settings: Settings, announce: Callable[[str], None], warn: Callable[[s
     settings = _with_descriptors(settings)
     with _bound(settings) as listening:
         scheme = "http" if settings.certificate is None else "https"
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
-        url = f"{scheme}://{host}:{listening.getsockname()[1]}"
+        url = f"{scheme}://{in_url(settings.host)}:{listening.getsockname()[1]}"
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_served(settings, listening, lambda: announce(url)))
 
@@ -125,15 +124,6 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def check_safety(settings: Settings, warn: Callable[[str], None]) -> None:
     """Refuses what strangers could use, warns of what they could read."""
     if (settings.certificate is None) != (settings.key is None):
@@ -171,8 +161,8 @@ def _bound(settings: Settings) -> socket.socket:
         if settings.certificate is not None and settings.key is not None:
             ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.certificate,
                                                                     settings.key)
-        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-        return socket.create_server((settings.host, settings.port), family=family, backlog=2048)
+        return socket.create_server((settings.host, settings.port), family=family(settings.host),
+                                    backlog=2048)
     except ssl.SSLError as e:
         raise BadInput(f"{settings.certificate} and {settings.key} do not make TLS",
                        why=e.reason or str(e)) from e

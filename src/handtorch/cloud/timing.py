@@ -3,7 +3,9 @@
 Steps touch, so that their sum is the whole; each has two stamps of the monotonic clock, and only
 durations travel: no two clocks are ever compared.
 
-    receive   from the request's head to the last byte of its body
+    receive   from the request's first byte to the last of its body. A slow network takes longer for
+              the head alone than a quick one for all; a server that does not tell when the first
+              byte came counts from the end of the head
     decode    the message's tensors, its pictures to the model's input
     queue     until the batch that it is part of begins
     compute   that batch, copies included
@@ -22,8 +24,8 @@ from handtorch.cloud.protocol import STEPS
 class Stamps:
     """The stamps of one request, taken in order."""
 
-    def __init__(self) -> None:
-        self.at_ns = [time.perf_counter_ns()]
+    def __init__(self, began_ns: int | None = None) -> None:
+        self.at_ns = [time.perf_counter_ns() if began_ns is None else began_ns]
 
     def mark(self) -> None:
         self.at_ns.append(time.perf_counter_ns())
