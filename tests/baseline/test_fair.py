@@ -91,6 +91,26 @@ def test_a_side_that_is_too_slow_is_left_out_and_says_why(measure: Measure) -> N
     assert timings["b"].refused == ""
 
 
+def test_a_block_that_is_far_too_short_is_done_again(clock: Clock) -> None:
+    slow = [True] * 3                       # the first runs come in a bad moment
+
+    def work(count: int) -> None:
+        each = 0.010 if slow else 0.001
+        del slow[:1]
+        clock.now_s += each * count
+    found = interleave({"a": work}, Plan(rounds=2, block_s=0.020))["a"]
+    # Two runs would have been a block: 2 ms. Then twenty, in that round and the next.
+    assert (found.runs, found.seconds) == (40, pytest.approx((0.001, 0.001)))
+
+
+def test_a_side_that_takes_no_time_comes_to_an_end(clock: Clock) -> None:
+    def work(count: int) -> None:
+        clock.now_s += 1e-6                 # however often
+
+    found = interleave({"a": work}, Plan(rounds=1, block_s=0.001))["a"]
+    assert len(found.seconds) == 1
+
+
 def test_settle_waits_while_the_process_computes(clock: Clock) -> None:
     clock.cpu_s = [0.0, 0.5, 0.5, 0.9, 0.9, 0.9001]     # busy, busy, quiet
     settle()

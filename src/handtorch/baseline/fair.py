@@ -1,4 +1,4 @@
-"""Timing several sides against each other in one process, so that their ratio is fair.
+"""Timing several sides against each other, in one process or several, so that their ratio is fair.
 
 Two thread pools in one process steal each other's cores: after a call into NumPy or torch the BLAS
 workers spin, for OpenBLAS some 30 ms, and whoever comes next gets half a machine. So sides run in
@@ -22,12 +22,15 @@ from statistics import median
 from handtorch.meters.procfs import used_seconds
 
 Work = Callable[[int], None]                # do it so many times, and wait for the end
+# Wait until it is quiet, do it so many times untimed, then so many times: seconds of the latter.
+Block = Callable[[int, int], float]
 
 PAUSE_S = 0.010
 WARM_UP_S = 0.080
 MOST_OTHERS = 0.05                          # of the machine's cores; beyond that nothing is judged
 _QUIET_S = 0.001                            # CPU time of this process in one pause
 _MOST_PAUSES = 50
+_MOST_GROWN = 5
 
 
 @dataclass(frozen=True)
@@ -63,25 +66,42 @@ class Timing:
 class _Course:
     """One side while it is being measured."""
 
-    work: Work
+    block: Block
     count: int = 1                          # runs in a block
     warm_up: int = 1                        # untimed runs before it
     rounds: int = 1
+    runs: int = 0
+    grown: int = 0                          # how often its blocks were made longer
     seconds: list[float] = field(default_factory=list)
     refused: str = ""
 
 
 def interleave(sides: Mapping[str, Work], plan: Plan) -> dict[str, Timing]:
     """Time every side in alternating blocks; each round starts with another side."""
-    courses = {name: _prepare(work, plan) for name, work in sides.items()}
+    return interleave_blocks({name: here(work) for name, work in sides.items()}, plan)
+
+
+def here(work: Work) -> Block:
+    """Blocks of a work that is done in this process."""
+    def block(warm_up: int, count: int) -> float:
+        settle()
+        if warm_up:
+            work(warm_up)
+        return timed(work, count)
+    return block
+
+
+def interleave_blocks(sides: Mapping[str, Block], plan: Plan) -> dict[str, Timing]:
+    """As `interleave`, of sides that time themselves: each may be a process of its own."""
+    courses = {name: _prepare(block, plan) for name, block in sides.items()}
     names = list(sides)
     for number in range(plan.rounds):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             course = courses[name]
             if number < course.rounds:
-                course.seconds.append(_block(course))
-    return {name: Timing(tuple(c.seconds), c.count * len(c.seconds), c.refused)
+                course.seconds.append(_timed(course, plan))
+    return {name: Timing(tuple(c.seconds), c.runs, c.refused)
             for name, c in courses.items()}
 
 
@@ -129,31 +149,44 @@ def timed(work: Work, count: int) -> float:
     return (time.perf_counter_ns() - start_ns) / 1e9
 
 
-def _prepare(work: Work, plan: Plan) -> _Course:
+def _prepare(block: Block, plan: Plan) -> _Course:
     """Warm up, and find out how many runs make a block."""
-    settle()
-    work(1)                                 # compiles, allocates, wakes threads
-    once = timed(work, 1)
+    once = block(1, 1)                      # the first compiles, allocates, wakes threads
     if once > plan.refuse_s:
         why = f"one run takes {once:.2g} s, more than the {plan.refuse_s:g} s allowed here"
-        return _Course(work, rounds=0, refused=why)
+        return _Course(block, rounds=0, refused=why)
     if once < plan.block_s:                 # a single short run is mostly the cost of waiting
         several = ceil(plan.block_s / 4 / once)
-        once = timed(work, several) / several
+        once = block(0, several) / several
     wanted = max(ceil(plan.runs / plan.rounds), ceil(plan.block_s / once))
-    return _Course(work, int(max(1, min(wanted, plan.most_s / once))),
+    return _Course(block, int(max(1, min(wanted, plan.most_s / once))),
                    ceil(min(WARM_UP_S, plan.most_s) / once),
                    1 if once > plan.most_s else plan.rounds)
 
 
-def _block(course: _Course) -> float:
-    settle()
-    if course.count > 1:                    # where one run is a whole block, warmth hardly matters
-        course.work(course.warm_up)
-    return timed(course.work, course.count) / course.count
+def _timed(course: _Course, plan: Plan) -> float:
+    """Seconds a run. A block that turns out far too short is done again with more runs: what was
+    first found out of the side came from a bad moment."""
+    while True:
+        # Where one run is a whole block, warmth hardly matters.
+        seconds = course.block(course.warm_up if course.count > 1 else 0, course.count)
+        if seconds >= min(plan.block_s, plan.most_s) / 2 or course.grown == _MOST_GROWN:
+            course.runs += course.count
+            return seconds / course.count
+        once = max(seconds, 1e-9) / course.count
+        course.count = ceil(min(plan.block_s, plan.most_s) / once)
+        course.warm_up = ceil(min(WARM_UP_S, plan.most_s) / once)
+        course.grown += 1
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and the upper one, by nearest rank; both are the value if there is one only."""
+    ordered = sorted(values)
+    return (ordered[len(ordered) // 4],
+            ordered[(3 * len(ordered)) // 4 if len(ordered) > 1 else 0])
 
 
 def middle_half(values: Sequence[float]) -> float:
-    """The interquartile range, by nearest rank; 0 for a single value."""
-    ordered = sorted(values)
-    return ordered[(3 * len(ordered)) // 4 if len(ordered) > 1 else 0] - ordered[len(ordered) // 4]
+    """The interquartile range; 0 for a single value."""
+    low, high = quartiles(values)
+    return high - low

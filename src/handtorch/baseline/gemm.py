@@ -10,9 +10,9 @@ from handtorch.baseline.fair import Work
 from handtorch.kernels.case import Array
 
 
-def numpy_product(a: Array, b: Array) -> Work:
+def numpy_product(a: Array, b: Array, into: Array | None = None) -> Work:
     """`a b` into the same array each time, by NumPy's BLAS with all its threads."""
-    c = np.empty((a.shape[0], b.shape[1]), a.dtype)
+    c = np.empty((a.shape[0], b.shape[1]), a.dtype) if into is None else into
 
     def work(count: int) -> None:
         for _ in range(count):
@@ -24,12 +24,12 @@ def has_torch() -> bool:
     return find_spec("torch") is not None
 
 
-def torch_product(a: Array, b: Array) -> Work:
+def torch_product(a: Array, b: Array, into: Array | None = None) -> Work:
     """`a b` into the same tensor each time, by torch's BLAS with all its threads."""
     import torch
 
     ta, tb = torch.from_numpy(a), torch.from_numpy(b)
-    tc = torch.empty((a.shape[0], b.shape[1]))
+    tc = torch.empty((a.shape[0], b.shape[1])) if into is None else torch.from_numpy(into)
 
     def work(count: int) -> None:
         with torch.no_grad():

@@ -3,5 +3,6 @@
 from handtorch.report.chrome import write_chrome
 from handtorch.report.page import render, write_page
 from handtorch.report.perfetto import write_perfetto
+from handtorch.report.side_by_side import markdown
 
-__all__ = ["render", "write_chrome", "write_page", "write_perfetto"]
+__all__ = ["markdown", "render", "write_chrome", "write_page", "write_perfetto"]

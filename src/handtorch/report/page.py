@@ -9,6 +9,7 @@ from handtorch.record import Memory, Run, Verdict
 from handtorch.report import tables
 from handtorch.report.charts import bar_chart, line_chart
 from handtorch.report.series import Figure, figures, unmatched
+from handtorch.report.side_by_side import html_table
 from handtorch.report.spell import duration, esc, size
 from handtorch.report.style import CSS
 from handtorch.report.timeline import kernel_table, middle_steps, timeline
@@ -26,8 +27,8 @@ _PROVENANCE = {
 
 def render(run: Run) -> str:
     """The page's text. Equal runs give equal pages; any text of the run is shown as text only."""
-    parts = [_head(run), _learnt(run), *_studies(run), _steps(run), _memory(run), _sensors(run),
-             _setting(run), _reading()]
+    parts = [_head(run), _learnt(run), _section("Side by side", [html_table(run)]), *_studies(run),
+             _steps(run), _memory(run), _sensors(run), _setting(run), _reading()]
     # The policy makes the promise hold: even a planted tag could load and run nothing.
     return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
             '<meta http-equiv="Content-Security-Policy" '

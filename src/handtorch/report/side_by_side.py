@@ -1,0 +1,100 @@
+"""Results of a comparison as one table: a row for each case and side, in Markdown and in HTML.
+
+A run holds such a comparison where it has results under these names; their subject is the case and
+their place the side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from handtorch.record import Result, Run
+from handtorch.report import tables
+from handtorch.report.spell import MISSING, column, esc, number
+
+TIME, RUNS, FIRST = "time of a run", "runs timed", "first run"
+RATIO = "handtorch is so many times as fast"
+PEAK, BEYOND = "peak memory of the process", "peak memory beyond the engine"
+HEAD = ("case", "side", "ms a run", "quartiles", "blocks", "runs", "handtorch is x as fast",
+        "first run, s", "peak, MB", "beyond the engine, MB", "remark")
+_NAMES = {TIME, RUNS, FIRST, RATIO, PEAK, BEYOND}
+
+
+class Line(NamedTuple):
+    """One side of one case, as texts."""
+
+    case: str
+    side: str
+    time: str
+    quartiles: str
+    blocks: str
+    runs: str
+    ratio: str
+    first: str
+    peak: str
+    beyond: str
+    remark: str
+
+
+def lines(run: Run) -> list[Line]:
+    """In the order in which they were written; empty where nothing was compared."""
+    groups: dict[tuple[str, str], dict[str, Result]] = {}
+    for r in run.results:
+        if r.name in _NAMES and r.place is not None and not r.x_name:
+            groups.setdefault((r.subject, r.place), {})[r.name] = r
+    return [_line(case, side, found) for (case, side), found in groups.items()]
+
+
+def _line(case: str, side: str, found: dict[str, Result]) -> Line:
+    time = found.get(TIME)
+    return Line(case, side, _value(time), _bounds(time), _repeats(time), _count(found.get(RUNS)),
+                _ratio(found.get(RATIO)), _value(found.get(FIRST)), _value(found.get(PEAK)),
+                _value(found.get(BEYOND)),
+                next((r.value_reason for r in found.values() if r.value_reason), ""))
+
+
+def _value(r: Result | None) -> str:
+    return MISSING if r is None or r.value is None else column(r.value)
+
+
+def _bounds(r: Result | None) -> str:
+    if r is None or r.low is None or r.high is None:
+        return MISSING
+    return f"{column(r.low)} to {column(r.high)}"
+
+
+def _repeats(r: Result | None) -> str:
+    return MISSING if r is None or r.value is None else str(r.repeats)
+
+
+def _count(r: Result | None) -> str:
+    return MISSING if r is None or r.value is None else number(r.value)
+
+
+def _ratio(r: Result | None) -> str:
+    return MISSING if r is None or r.value is None else f"{_value(r)} ({_bounds(r)})"
+
+
+def markdown(run: Run) -> str:
+    """A table for a README; empty where nothing was compared."""
+    found = lines(run)
+    if not found:
+        return ""
+    return "".join(_row(cells) for cells in (HEAD, _rule(), *found))
+
+
+def _rule() -> list[str]:
+    words = ("case", "side", "quartiles", "remark")
+    return ["---" if name in words else "---:" for name in HEAD]
+
+
+def _row(cells: Iterable[str]) -> str:
+    plain = (cell.replace("\n", " ").replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(plain)} |\n"
+
+
+def html_table(run: Run) -> str:
+    """The same as a table of the page; empty where nothing was compared."""
+    rows = [[esc(line.case), tables.text_cell(line.side), *map(esc, line[2:-1]),
+             tables.text_cell(line.remark)] for line in lines(run)]
+    return tables.table("Median of the blocks, and what else is known", HEAD, rows) if rows else ""
