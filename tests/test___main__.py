@@ -29,7 +29,7 @@ def test_help_ends_well() -> None:
 def test_an_error_is_the_exit_code() -> None:
     done = shell("HT nonesuch")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("handtorch: no command 'nonesuch': there is devices")
+    assert done.stderr.startswith("handtorch: no command 'nonesuch': there is bench, devices")
 
 
 def test_a_reader_that_leaves_early() -> None:

@@ -28,7 +28,7 @@ RANK = {
     "lower": 3, "program": 3,
     "pipeline": 4, "runtime": 4,
     "tune": 5, "zoo": 5, "baseline": 5, "api": 5, "selftest": 5,
-    "profile": 6, "offload": 6, "cloud": 6,
+    "profile": 6, "offload": 6, "cloud": 6, "bench": 6,
     "studies": 7,
     "cli": 8,
     "__init__": 9, "__main__": 9,
@@ -36,12 +36,14 @@ RANK = {
 # A library that is not listed here is not a dependency of ours. "" is every room.
 HOMES = {
     "numpy": ("",),
-    "torch": ("capture/", "zoo/", "baseline/"),
+    "torch": ("capture/", "zoo/", "baseline/", "bench/sides/"),
+    "tinygrad": ("bench/sides/",), "MNN": ("bench/sides/",), "onnxruntime": ("bench/sides/",),
     "pyopencl": ("runtime/opencl/",),
     "sklearn": ("zoo/", "baseline/", "studies/"),
     "jinja2": ("report/",),
     "gymnasium": ("zoo/data/",), "ale_py": ("zoo/data/",),
     "PIL": ("cloud/",), "starlette": ("cloud/",), "uvicorn": ("cloud/",), "uvloop": ("cloud/",),
+    "ray": ("cloud/replicas.py",),
     "httptools": ("cloud/",),
 }
 # Rooms that may read less than their rank allows.
@@ -247,7 +249,7 @@ def plant(root: Path, files: dict[str, str]) -> Path:
         (
             "api.py",
             "def f():\n    import torch",
-            "2 torch may be imported in: capture/, zoo/, baseline/",
+            "2 torch may be imported in: capture/, zoo/, baseline/, bench/sides/",
         ),
         (
             "runtime/ref.py",

@@ -47,3 +47,13 @@ def test_the_example_of_offload_explains_itself(opencl_device: object) -> None:
     place, *calls = out.getvalue().splitlines()
     assert place in ("cpu", "device") and len(calls) == 3
     assert re.match(rf"call 100: {place} \(\w+\): cpu .* ms \(load .*\), device ", calls[-1])
+
+
+def test_the_example_of_place_says_what_it_says() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "place.md").read_text(),
+                         re.DOTALL)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "place.md", "exec"), {})
+    said = re.findall(r"# (.*?)(?: \.\.\.)?$", code, re.MULTILINE)
+    assert len(said) == 3 and all(line in out.getvalue().splitlines() for line in said)

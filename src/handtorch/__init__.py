@@ -16,6 +16,7 @@ _HOMES = {
     "profile": "handtorch.profile",
     "offload": "handtorch.offload", "Place": "handtorch.offload.place",
     "split": "handtorch.offload.split",
+    "place": "handtorch.place", "Target": "handtorch.place.decide",
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }
 __all__ = [*sorted(_HOMES), "__version__"]

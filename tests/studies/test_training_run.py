@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from handtorch.baseline.parity import losses_agree
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.studies.kept import Kept
@@ -21,7 +22,7 @@ from handtorch.studies.training_cells import (
     to_json,
 )
 from handtorch.studies.training_memory import expected_bytes
-from handtorch.studies.training_rows import agrees, pairs, parity, rows_of
+from handtorch.studies.training_rows import pairs, parity, rows_of
 from handtorch.studies.training_run import Asked, Runner, between
 from handtorch.studies.training_tables import cell_table, memory_text, table_ii
 from handtorch.studies.training_watch import Length
@@ -91,10 +92,10 @@ def test_losses_agree_if_the_first_is_the_same_and_later_ones_nearly() -> None:
     theirs = replace(ours, side=TORCH, losses=((2.000002,), (1.9,), (1.81,)))
     found = parity(ours, theirs)
     assert found == pytest.approx((1e-6, 0.0, 0.01 / 1.81), rel=1e-5)
-    assert agrees(found)
-    assert not agrees((1e-3, 0.0, 0.0))
-    assert not agrees((0.0, 0.0, 0.2))
-    assert not agrees(())
+    assert losses_agree(found)
+    assert not losses_agree((1e-3, 0.0, 0.0))
+    assert not losses_agree((0.0, 0.0, 0.2))
+    assert not losses_agree(())
 
 
 @pytest.mark.slow                            # eight processes, most of which load torch
@@ -110,7 +111,7 @@ def test_both_sides_of_a_small_model_and_one_that_fails(opencl_device: FoundDevi
         (nonsense, TORCH, "failed"), (nonsense, DEVICE, "failed"),
         (KIND, TORCH, "measured"), (KIND, DEVICE, "measured")]
     ((ours, theirs),) = pairs(found.cells)
-    assert agrees(parity(ours, theirs)) and len(ours.losses) == 3
+    assert losses_agree(parity(ours, theirs)) and len(ours.losses) == 3
     assert ours.source == theirs.source == "generated"
     assert len(ours.step_s) >= 3 and ours.samples_per_s
     assert found.largest[KIND] == (2, 2)

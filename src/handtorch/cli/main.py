@@ -24,11 +24,14 @@ from handtorch import knobs
 from handtorch.errors import BadInput, HandTorchError
 
 COMMANDS = {
+    "bench": "handtorch.cli.bench",
     "devices": "handtorch.cli.devices",
     "infer": "handtorch.cli.infer",
+    "place": "handtorch.cli.place",
     "plan": "handtorch.cli.plan",
     "profile": "handtorch.cli.profile",
     "recognize": "handtorch.cli.recognize",
+    "relay": "handtorch.cli.relay",
     "serve": "handtorch.cli.serve",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",

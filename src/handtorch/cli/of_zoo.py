@@ -1,4 +1,4 @@
-"""A training step of a model of the zoo, as commands ask for one."""
+"""A training step or a run of a model of the zoo, as commands ask for one."""
 
 from __future__ import annotations
 
@@ -44,3 +44,13 @@ def captured_model(name: str, batch: int, form: str = "", *, asked: str, example
     model, data = entry.make(form), entry.batch(batch, form)
     optimizers = entry.optimizers(model)
     return capture_user_step(entry.step(model, optimizers), [model], optimizers, data).graph
+
+
+def captured_run(name: str, batch: int, form: str = "", *, asked: str, example: str) -> Graph:
+    """The captured inference of a batch of so many rows; refusals as those of `entry_of`."""
+    entry = entry_of(name, asked=asked, example=example)
+    if batch < 1:
+        raise BadInput(f"--batch {batch}", why="a batch has one row or more")
+    with _torch_for(asked, ""):
+        from handtorch.capture.step import capture_inference
+    return capture_inference(entry.make(form).eval(), entry.inputs(entry.batch(batch, form))).graph

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import glob
 import json
-import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
-from handtorch import knobs
 from handtorch.cli.main import EXIT_OK
+from handtorch.cli.run_file import fresh, page_of, progress, show
 from handtorch.errors import BadInput
 from handtorch.studies import STUDIES
 
@@ -56,7 +54,7 @@ def run(args: Namespace, out: TextIO) -> int:
     chosen = [study(name) for name in (STUDIES if args.name == ALL else (args.name,))]
     options = _options(args, [option for module in chosen for option in options_of(module)])
     device = choose(options.pop("device") or None)
-    path = args.out or _fresh(args.name)
+    path = args.out or fresh(args.name)
     told = []
     again = len(chosen) == 1 and resumes(chosen[0]) and _kept(path).exists()
     keeps = any(resumes(module) for module in chosen)
@@ -68,13 +66,12 @@ def run(args: Namespace, out: TextIO) -> int:
             record_setting(record, device)
             for module in chosen:
                 own = {k: v for k, v in options.items() if k in options_of(module)}
-                at = Setting(device, record, args.quick, _progress, own, _kept(path))
+                at = Setting(device, record, args.quick, progress, own, _kept(path))
                 told.append(module.run(at))
     except KeyboardInterrupt:
-        page = _page(path)
-        _progress(f"what was measured so far is in {path} and {page}")
+        progress(f"what was measured so far is in {path} and {page_of(path)}")
         raise
-    _show(args, out, path, _page(path), told)
+    show(args, out, told, run_file=path, page=page_of(path))
     return EXIT_OK
 
 
@@ -111,36 +108,9 @@ def _sweep(path: Path, ours: Path) -> None:
             left.unlink(missing_ok=True)
 
 
-def _progress(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
-
-
-def _fresh(name: str) -> Path:
-    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    return Path(knobs.value("HANDTORCH_RUNS")) / f"{name}-{stamp}.htr"
-
-
 def _command(args: Namespace, label: str) -> str:
     words = ["handtorch study", args.name, "--quick" if args.quick else "", f"--device {label}"]
     return " ".join(filter(None, words))
-
-
-def _page(path: Path) -> Path:
-    from handtorch.record import read_run
-    from handtorch.report import write_page
-
-    return write_page(read_run(path), path.with_suffix(".html"))
-
-
-def _show(args: Namespace, out: TextIO, path: Path, page: Path, told: list[str]) -> None:
-    from handtorch.record import read_run, to_json
-
-    if args.json:
-        record = json.loads(to_json(read_run(path)))
-        out.write(json.dumps({"run_file": str(path), "page": str(page), **record}) + "\n")
-        return
-    out.write("\n".join([*told, f"run file  {path}", f"page      {page}", ""]))
 
 
 def _list(args: Namespace, out: TextIO) -> int:

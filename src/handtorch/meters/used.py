@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,3 +42,12 @@ def memory_of_process(name: str) -> int:
         raise BadInput("the memory of this process", why=f"/proc/self/status: {e.strerror}") from e
     (found,) = (line.split()[1] for line in lines if line.startswith(f"{name}:"))
     return 1024 * int(found)
+
+
+def forget_peak() -> None:
+    """What was only needed to load is given back, and VmHWM counts from here."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)     # of glibc
+    if trim is not None:
+        trim(0)
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -24,6 +24,7 @@ from handtorch.cloud.pressure import HEAPS_BYTES, Loading, Way
 from handtorch.cloud.recipes import RECOGNIZERS
 from handtorch.cloud.scenes import SCENES, Scene, make_scenes
 from handtorch.record import Place
+from handtorch.studies import recognize_places_findings as places_findings
 from handtorch.studies.recognize_findings import (
     CLOUDS,
     NAME,
@@ -43,6 +44,7 @@ from handtorch.studies.recognize_modes import (
     run_mode,
     served,
 )
+from handtorch.studies.recognize_places import effort, run_places
 from handtorch.studies.recognize_tables import text
 from handtorch.studies.study import Setting
 
@@ -76,6 +78,9 @@ def run(at: Setting) -> str:
         for model in models:
             for one in _modes(at, model, servers, scenes, found):
                 found.runs.append(one)
+        places = [run_places(model.name, found.runs, servers[CLOUD_CL].url, _some(scenes, at.quick),
+                             effort(at.quick, every=model is models[-1]), at.progress)
+                  for model in models]
         for server in servers.values():
             server.close()
         found.loadings.update(_pressed(at, models, scenes))
@@ -85,7 +90,17 @@ def run(at: Setting) -> str:
     at.record.add(*results(found, at.place))
     verdicts = judge(found)
     at.record.add(*verdicts)
-    return text(found, verdicts)
+    told = [text(found, verdicts)]
+    for place in places:
+        verdict = places_findings.judge(place, found.others)
+        at.record.add(*places_findings.results(place), verdict)
+        told.append(places_findings.text(place, verdict))
+    return "\n\n".join(told)
+
+
+def _some(scenes: Sequence[Scene], quick: bool) -> list[Scene]:
+    """For places: one scene in all sizes, for the quick form without the largest."""
+    return [s for s in scenes if s.number == scenes[0].number and (s.size > 0 or not quick)]
 
 
 def _model(name: str, folder: Path) -> Model:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from handtorch.api.budget import as_bytes
+from handtorch.baseline.parity import LATER, STEP1, losses_agree
 from handtorch.errors import BadInput
 from handtorch.record import Verdict
 from handtorch.studies.kept import Kept
@@ -24,7 +25,7 @@ from handtorch.studies.training_cells import DEVICE, SUITE, TORCH, Kind, Side, f
 from handtorch.studies.training_memory import WITHIN, off
 from handtorch.studies.training_observations import OBSERVATIONS, Finding, Seen, judged
 from handtorch.studies.training_published import NAME, published
-from handtorch.studies.training_rows import LATER, STEP1, agrees, pairs, parity, rows_of
+from handtorch.studies.training_rows import pairs, parity, rows_of
 from handtorch.studies.training_run import Asked, Measured, Runner
 from handtorch.studies.training_tables import (
     cell_table,
@@ -105,7 +106,7 @@ def _sides(at: Setting) -> tuple[Side, ...]:
 def verdicts_of(found: Measured) -> tuple[Verdict, Verdict]:
     """Loss parity, and memory of the processes."""
     compared = {ours.title: parity(ours, theirs) for ours, theirs in pairs(found.cells)}
-    bad = [title for title, offs in compared.items() if not agrees(offs)]
+    bad = [title for title, offs in compared.items() if not losses_agree(offs)]
     worst = [max(column) for column in zip(*compared.values(), strict=True)]
     told = "No cell was measured on both sides." if not compared else (
         f"Relative differences of the losses at most {', '.join(f'{w:.1g}' for w in worst)} on "

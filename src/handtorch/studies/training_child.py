@@ -7,21 +7,19 @@ same model from the same weights; "bare" is a process with the driver loaded and
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from handtorch.api.given import as_list
 from handtorch.errors import HandTorchError
 from handtorch.kernels.case import Array
-from handtorch.meters.used import memory_of_process
+from handtorch.meters.used import forget_peak, memory_of_process
 from handtorch.runtime.lifetime import end_with_parent
 
 WARM_UP = 3                             # steps left out, as in the paper
@@ -46,15 +44,6 @@ def main(text: str) -> None:
         found = {"error": "there was not enough memory for it", "kind": "MemoryError"}
     private.write(json.dumps(found) + "\n")
     private.flush()
-
-
-def forget_peak() -> None:
-    """What was only needed to load is given back, and the peak counts from here."""
-    gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)     # of glibc
-    if trim is not None:
-        trim(0)
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def batches_of(asked: Mapping[str, Any]) -> tuple[Batches, str]:
@@ -90,7 +79,7 @@ def run_device(asked: Mapping[str, Any]) -> dict[str, Any]:
     prepare_s = time.monotonic() - start
 
     def train(batch: Sequence[Array]) -> list[float]:
-        return _floats(step(*batch))
+        return [float(loss) for loss in as_list(step(*batch))]
 
     found = _trained(train, batches, asked, before)
     found["use"]["device"] = _busy_share(step, batches)
@@ -104,12 +93,6 @@ def run_bare(asked: Mapping[str, Any]) -> dict[str, Any]:
     found = run_device(asked)
     return {"bytes": found["memory"]["peak_bytes"], "planned": found["memory"]["planned_bytes"],
             "launches": found["memory"]["launches"], "kernels": found["memory"]["kernels"]}
-
-
-def _floats(given: Any) -> list[float]:
-    if isinstance(given, dict):
-        return [float(loss) for loss in given.values()]
-    return [float(loss) for loss in (given if isinstance(given, (tuple, list)) else (given,))]
 
 
 def _trained(train: Train, batches: Batches, asked: Mapping[str, Any], before: int
@@ -141,18 +124,12 @@ def _busy_share(step: Any, batches: Batches) -> float:
     step.resident.finish()
     wall = time.perf_counter_ns() - start
     spans = sorted((t.start_ns, t.end_ns) for given in tickets
-                   for t in _first(given).ticket.launch_times())
+                   for t in as_list(given)[0].ticket.launch_times())
     busy, reached = 0, 0
     for begin, end in spans:
         busy += max(0, end - max(begin, reached))
         reached = max(reached, end)
     return min(1.0, busy / wall)
-
-
-def _first(given: Any) -> Any:
-    if isinstance(given, dict):
-        return next(iter(given.values()))
-    return given[0] if isinstance(given, (tuple, list)) else given
 
 
 def _planned(step: Any) -> dict[str, Any]:

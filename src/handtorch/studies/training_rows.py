@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from handtorch.baseline.fair import middle_half
+from handtorch.baseline.parity import losses_off
 from handtorch.record import Result
 from handtorch.record.row import Provenance
 from handtorch.record.rows import Better
@@ -35,18 +36,10 @@ EXPECTED = "peak memory as planned"
 PLANNED, BUDGETED = "bytes of a step, planned", "bytes of a step within the limit, planned"
 LARGEST, LARGEST_BUDGET = "largest batch that fits", "largest batch that fits within a budget"
 MB = 1e6
-STEP1, LATER = 1e-5, 5e-2           # relative: the first losses must agree, later ones drift apart
 
 
 def parity(ours: Cell, theirs: Cell) -> tuple[float, ...]:
-    """By step the worst relative difference of a loss. The first is of the same weights; the later
-    ones carry on what rounding changed, which batch-norm over few samples enlarges."""
-    return tuple(max(abs(a - b) / max(abs(b), 1e-6) for a, b in zip(x, y, strict=True))
-                 for x, y in zip(ours.losses, theirs.losses, strict=True))
-
-
-def agrees(found: Sequence[float]) -> bool:
-    return bool(found) and found[0] <= STEP1 and all(d <= LATER for d in found[1:])
+    return losses_off(ours.losses, theirs.losses)
 
 
 def pairs(cells: Sequence[Cell]) -> Iterator[tuple[Cell, Cell]]:
