@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -14,6 +16,7 @@ from dev.environment import ROOT, SetupError, child_environment, ensure
 
 Task = Callable[[list[str]], int]
 NO_TESTS = 5                                    # pytest's exit code
+FEW = 8                                         # failed tests that may have been stalled
 # In the order of tests/conftest.py: the long ones first.
 A_FILE_PER_CORE = ("-n", "auto", "--no-loadscope-reorder", "--dist", "loadfile")
 A_GROUP_PER_CORE = (*A_FILE_PER_CORE[:-1], "loadgroup")         # a file, or a model of the zoo
@@ -51,6 +54,24 @@ def slow(more: list[str]) -> int:
     # A selection in `more` may leave one half without a test; both without one is a mistake.
     worst = [code for code in (alone, others) if code not in (0, NO_TESTS)]
     return worst[0] if worst else min(alone, others)
+
+
+def again(more: list[str]) -> int:
+    """what failed in the last test runs, once more: one test after the other"""
+    # A shared machine stalls for seconds at times, and fails a test that a quiet one passes. What
+    # is broken fails twice; where much failed, there is nothing to wait for.
+    names = failed(ROOT / ".cache" / "pytest")
+    if not 0 < len(names) <= FEW:
+        raise SetupError(f"{len(names)} tests failed: once more is for 1 to {FEW}")
+    print("once more:", *names, sep="\n  ", flush=True)
+    return _python("-m", "pytest", *names, *more)
+
+
+def failed(cache: Path) -> list[str]:
+    """The tests that pytest keeps as failed, without the group that ends the names of some."""
+    kept = cache / "v" / "cache" / "lastfailed"
+    names = json.loads(kept.read_text()) if kept.exists() else {}
+    return sorted({re.sub(r"@[^\]@]*$", "", name) for name in names})
 
 
 def timed(more: list[str]) -> int:
@@ -103,6 +124,7 @@ TASKS: dict[str, Task] = {
     "run": run,
     "test": test,
     "slow": slow,
+    "again": again,
     "timed": timed,
     "check": check,
     "oclgrind": oclgrind,

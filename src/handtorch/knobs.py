@@ -31,6 +31,7 @@ KNOBS = (
     Knob("HANDTORCH_TOKEN", "", "the word that a server asks of its clients, and a client gives"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}
+_PARENT = "HANDTORCH_PARENT"             # no setting: told to each child, see `parent_process`
 
 
 def value(name: str) -> str:
@@ -60,7 +61,14 @@ def environment_for_child() -> dict[str, str]:
     """A child process finds this package and the settings as we have them."""
     here = str(Path(__file__).parents[1])
     path = os.environ.get("PYTHONPATH", "")
-    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here}
+    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{path}" if path else here,
+            _PARENT: str(os.getpid())}
+
+
+def parent_process() -> int | None:
+    """Who started us with `environment_for_child`, alive or not; None if nobody did."""
+    told = os.environ.get(_PARENT, "")
+    return int(told) if told.isdecimal() else None
 
 
 def set_for_loader(name: str, setting: str) -> None:

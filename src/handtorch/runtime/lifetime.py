@@ -6,6 +6,8 @@ import ctypes
 import os
 import signal
 
+from handtorch import knobs
+
 _SET_DEATH_SIGNAL = 1                    # PR_SET_PDEATHSIG of linux/prctl.h
 
 
@@ -18,5 +20,8 @@ def end_with_parent() -> None:
     if prctl is None:
         return
     prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1:                # it ended before we asked
+    # It may have ended before we asked. Who takes orphans in need not be process 1: containers have
+    # others there, and in some of them process 1 is our parent.
+    parent = knobs.parent_process()
+    if os.getppid() == 1 if parent is None else os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
