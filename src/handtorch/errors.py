@@ -20,9 +20,10 @@ A message has up to four parts: what happened, why in numbers, the user's own li
 
 from __future__ import annotations
 
+import difflib
 import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -99,6 +100,14 @@ class NoInput(HandTorchError):
 
 class Paused(HandTorchError):
     """A step that was called while it is paused, and that was asked to say so; nothing is lost."""
+
+
+def nearest(given: str, known: Iterable[str], otherwise: str, like: str = "{}") -> str:
+    """What to try instead of a misspelt name: the known one it is close to, in a sentence `like`
+    this, and what helps `otherwise`."""
+    names = {name.lower(): name for name in known}
+    found = difflib.get_close_matches(given.lower(), names, 1, 0.7)
+    return f"{like.format(names[found[0]])}? {otherwise}" if found else otherwise
 
 
 P = ParamSpec("P")

@@ -238,7 +238,7 @@ def test_an_op_outside_the_set_is_refused_with_the_users_line() -> None:
     assert str(e.value) == (
         "aten.erfinv: HandTorch has no such operation and never runs one elsewhere in secret\n"
         f"  from test_step.py:{line}  return torch.erfinv(x)\n"
-        "  try: another formulation; the op set is in graph/opset.py")
+        "  try: another formulation; docs/how-to/add-an-op.md says how to add one")
 
 
 def test_control_flow_on_data_is_refused_with_the_users_line() -> None:

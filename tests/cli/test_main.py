@@ -81,7 +81,10 @@ def test_ctrl_c() -> None:
 @pytest.mark.parametrize(("argv", "message"), [
     (("nonesuch",), "no command 'nonesuch': there is fake, never\n  try: `handtorch --help`\n"),
     (("fake",), "the following arguments are required: what\n  try: `handtorch fake --help`\n"),
-    (("fake", "go", "--dev", "x"), "unknown argument '--dev'\n  try: `handtorch fake --help`\n"),
+    (("fake", "go", "--dev", "x"), "unknown argument '--dev': `handtorch fake` does not take "
+                                   "it\n  try: --device? `handtorch fake --help`\n"),
+    (("fale",), "no command 'fale': there is fake, never\n"
+                "  try: `handtorch fake`? `handtorch --help`\n"),
     (("fake", "go", "--device"),
      "argument --device: expected one argument\n  try: `handtorch fake --help`\n"),
 ])

@@ -145,7 +145,8 @@ def test_a_folder_without_permission(path: Path, stranger: None) -> None:
     with pytest.raises(StorageError) as caught:
         RunWriter.create(path, "x")
     assert str(caught.value) == (f"run file {path}: cannot be created: Permission denied\n"
-                                 "  try: choose a folder you may write to")
+                                 "  try: choose a folder you may write to, with --out or "
+                                 "HANDTORCH_RUNS")
 
 
 def test_a_read_only_file_system(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,7 +157,8 @@ def test_a_read_only_file_system(path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(StorageError) as caught:
         RunWriter.create(path, "x")
     assert str(caught.value) == (f"run file {path}: cannot be created: Read-only file system\n"
-                                 "  try: choose a folder you may write to")
+                                 "  try: choose a folder you may write to, with --out or "
+                                 "HANDTORCH_RUNS")
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:

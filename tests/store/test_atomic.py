@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from handtorch.errors import StorageError
 from handtorch.store import atomic
-from handtorch.store.atomic import write_atomically
+from handtorch.store.atomic import check_writable, write_atomically
 
 
 def test_parts_become_one_file_that_others_may_read(tmp_path: Path) -> None:
@@ -97,3 +98,12 @@ def test_what_a_killed_writer_left_is_removed_later_and_nothing_else(tmp_path: P
     assert sorted(tmp_path.iterdir()) == sorted((path, young, written, *others))
     write_atomically(path, b"new")
     assert not written.exists() and young.exists()
+
+
+def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    check_writable(tmp_path / "new" / "a.ht")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "file").touch()
+    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "a.ht", "File exists")):
+        with pytest.raises(StorageError, match=f"^{path} cannot be written: {why}\n  try: "):
+            check_writable(path)

@@ -87,7 +87,8 @@ def test_a_missing_file_is_no_riddle(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         read_ht(tmp_path / "a.ht")
     assert caught.value.message() == (
-        f"{tmp_path / 'a.ht'} cannot be read: No such file or directory")
+        f"{tmp_path / 'a.ht'} cannot be read: No such file or directory\n"
+        "  try: check the path, and that you may read it")
 
 
 def both_gone(told: Any) -> None:

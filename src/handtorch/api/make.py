@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from handtorch.api.budget import Fitted, as_bytes
+from handtorch.api.capturing import capturing
 from handtorch.api.given import listed
 from handtorch.api.inference import Inference
 from handtorch.api.keep import Inferring, Kept, beside, no_inference, without_copies
@@ -59,7 +60,7 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
 
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
     have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
-    from handtorch.capture.step import capture_train_step, capture_user_step
+    torch_side = capturing()
     words = np.array(seed_words(seed), "u4")
     executor = opened(device)
     if models is None:
@@ -67,13 +68,13 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
             raise BadInput("train_step without a loss, an optimizer or models",
                            fix="train_step(model, loss_fn, optimizer, example=(x, y)), or "
                                "train_step(fn, models=[...], optimizers=[...], example=(...))")
-        capture = partial(capture_train_step, model, loss_fn, optimizer)
+        capture = partial(torch_side.capture_train_step, model, loss_fn, optimizer)
     else:
         if loss_fn is not None or optimizer is not None or not callable(model):
             raise BadInput("train_step with models and a loss or an optimizer",
                            fix="train_step(fn, models=[...], optimizers=[...], example=(...)); "
                                "the loss is computed in fn")
-        capture = partial(capture_user_step, model, listed(models), listed(optimizers))
+        capture = partial(torch_side.capture_user_step, model, listed(models), listed(optimizers))
     captured, program, made, fitted = _compiled(capture, example, accumulate, memory, executor)
     states = {**captured.states, "rng": words}
     session = (Session(executor, program, states) if made is None else
@@ -103,7 +104,7 @@ def _compiled(capture: Capture, example: Sequence[Any], accumulate: int,
 @tells_the_callers_line
 def inference(model: Any, *, example: Sequence[Any], device: str | None = None) -> Inference:
     """Capture, compile and load `model` in eval mode for batches like `example`."""
-    from handtorch.capture.step import capture_inference
+    capture_inference = capturing().capture_inference
     executor = opened(device)
     captured = capture_inference(model, example)
     program = compile_graph(captured.graph, executor.spec)
@@ -117,15 +118,14 @@ def stream(model: Any, *, example: Sequence[Any], device: str | None = None) -> 
     Its recurrent layers (LSTM, GRU, RNN, stacked) go on from call to call; what stands before and
     after them must act on each reading by itself, or on the last. `example` is one tensor of two
     readings or more; calls may have any number. It begins with states of zero."""
-    from handtorch.capture.step import capture_inference
+    capture_inference = capturing().capture_inference
     executor = opened(device)
     captured = capture_inference(model, example)
     return Stream(streamed(without_dead(captured.graph)), executor, captured)
 
 
 def _inferring(train: Graph, model: Any, example: Sequence[Any]) -> Kept:
-    from handtorch.capture.step import capture_inference
-    return beside(train, capture_inference(model, example))
+    return beside(train, capturing().capture_inference(model, example))
 
 
 def opened(device: Any) -> Executor:

@@ -1,14 +1,14 @@
-"""Gate: what may hold a step back, or be done, between two steps."""
+"""Gate: what may hold a step back, or be done, between two steps; Pausable: how users say so."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from handtorch.errors import BadInput, Paused
+from handtorch.errors import BadInput, Paused, tells_the_callers_line
 
 
 class Gate:
@@ -100,3 +100,41 @@ def handled(handlers: dict[int, Callable[[], None]]) -> Iterator[None]:
     finally:
         for number, old in before.items():
             signal.signal(number, signal.SIG_DFL if old is None else old)
+
+
+class Pausable:
+    """A step that yields to the user of the machine, at the edge between two steps."""
+
+    _gate: Gate
+
+    def pause(self, *, raises: bool = False) -> None:
+        """The next call of the step waits until `resume()`, with nothing under way on the device;
+        with `raises` it raises `Paused` instead, and its batch was not used.
+
+        Returns at once, from any thread or signal handler; `paused` tells when it has come to it.
+        """
+        self._gate.shut(raises=raises)
+
+    def resume(self) -> None:
+        """Undoes `pause()`, from any thread or signal handler."""
+        self._gate.open()
+
+    @property
+    def paused(self) -> bool:
+        """Whether a call of the step waits at this moment: the device is idle, and another thread
+        may read the step's state or save it."""
+        return self._gate.waiting
+
+    def pause_on(self, pause: int, resume: int) -> AbstractContextManager[None]:
+        """Inside, the signal `pause` pauses and the signal `resume` resumes, SIGUSR1 and SIGUSR2
+        for example; afterwards both do what they did before. For the main thread."""
+        return handled({pause: self.pause, resume: self.resume})
+
+    @tells_the_callers_line
+    def yield_while(self, condition: Callable[[], object] | None, *, every_s: float = 1.0) -> None:
+        """Before every step `condition()` is asked; while it is true the step waits as if paused,
+        and asks again every `every_s` seconds. None takes it away.
+
+        `step.yield_while(ht.Limits(temperature_c=70, battery=0.2))` rests while the machine is hot
+        or its battery low; any other function will do."""
+        self._gate.hold_while(condition, every_s)

@@ -25,7 +25,7 @@ from handtorch.api.keep import (
     save_step,
 )
 from handtorch.api.loss import Loss, Losses, Watch
-from handtorch.api.pause import Gate, handled
+from handtorch.api.pause import Gate, Pausable
 from handtorch.api.rates import FollowedGroup, checked_rate
 from handtorch.api.state import STEPS, checked_state, read_state, write_states
 from handtorch.errors import BadInput, tells_the_callers_line
@@ -44,7 +44,7 @@ from handtorch.store.programs import Built
 Array = NDArray[Any]
 
 
-class TrainStep:
+class TrainStep(Pausable):
     """One training step, compiled and resident: weights and optimizer state stay on the device.
 
     Calling it queues a step and returns at once; at most a few steps are ever under way."""
@@ -211,38 +211,6 @@ class TrainStep:
         the program. Another error leaves the last one as it is: what went wrong is not kept."""
         return saving(every, gate=self._gate, steps=lambda: self.steps,
                       save=lambda: self.save_checkpoint(path, notes()))
-
-    def pause(self, *, raises: bool = False) -> None:
-        """The next call of the step waits until `resume()`, with nothing under way on the device;
-        with `raises` it raises `Paused` instead, and its batch was not used.
-
-        Returns at once, from any thread or signal handler; `paused` tells when it has come to it.
-        """
-        self._gate.shut(raises=raises)
-
-    def resume(self) -> None:
-        """Undoes `pause()`, from any thread or signal handler."""
-        self._gate.open()
-
-    @property
-    def paused(self) -> bool:
-        """Whether a call of the step waits at this moment: the device is idle, and another thread
-        may read the step's state or save it."""
-        return self._gate.waiting
-
-    def pause_on(self, pause: int, resume: int) -> AbstractContextManager[None]:
-        """Inside, the signal `pause` pauses and the signal `resume` resumes, SIGUSR1 and SIGUSR2
-        for example; afterwards both do what they did before. For the main thread."""
-        return handled({pause: self.pause, resume: self.resume})
-
-    @tells_the_callers_line
-    def yield_while(self, condition: Callable[[], object] | None, *, every_s: float = 1.0) -> None:
-        """Before every step `condition()` is asked; while it is true the step waits as if paused,
-        and asks again every `every_s` seconds. None takes it away.
-
-        `step.yield_while(ht.Limits(temperature_c=70, battery=0.2))` rests while the machine is hot
-        or its battery low; any other function will do."""
-        self._gate.hold_while(condition, every_s)
 
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str], *, programs: bool = False) -> None:

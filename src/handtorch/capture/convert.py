@@ -122,7 +122,7 @@ def _convert(b: Builder, node: FxNode) -> Result:
                            "all elements and a mask: torch.where(mask, x, other)")
         raise b.refuse(f"aten.{name.partition('.')[0]}",
                        "HandTorch has no such operation and never runs one elsewhere in secret",
-                       "another formulation; the op set is in graph/opset.py")
+                       "another formulation; docs/how-to/add-an-op.md says how to add one")
 
     def known(x: Any) -> Any:
         return b.env[x] if isinstance(x, FxNode) else x

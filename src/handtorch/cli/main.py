@@ -21,7 +21,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import NoReturn, Protocol, TextIO, cast
 
 from handtorch import knobs
-from handtorch.errors import BadInput, HandTorchError
+from handtorch.errors import BadInput, HandTorchError, nearest
 
 COMMANDS = {
     "bench": "handtorch.cli.bench",
@@ -131,7 +131,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     asked = next((a for a in argv if not a.startswith("-")), None)
     if asked is not None and asked not in COMMANDS:
         raise BadInput(f"no command {asked!r}", why=f"there is {', '.join(COMMANDS)}",
-                       fix="`handtorch --help`")
+                       fix=nearest(asked, COMMANDS, "`handtorch --help`", "`handtorch {}`"))
     subparsers = parser.add_subparsers(metavar="COMMAND", parser_class=_Parser)
     for name in COMMANDS if asked is None else (asked,):
         command = cast(Command, importlib.import_module(COMMANDS[name]))
@@ -144,8 +144,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         sub.set_defaults(run=command.run)
     args, unknown = parser.parse_known_args(argv)
     if unknown:
-        raise BadInput(f"unknown argument {unknown[0]!r}",
-                       fix=f"`handtorch {f'{asked} ' if asked else ''}--help`")
+        of = f"handtorch {asked}" if asked else "handtorch"
+        options = [o for action in sub._actions for o in action.option_strings] if asked else []
+        raise BadInput(f"unknown argument {unknown[0]!r}", why=f"`{of}` does not take it",
+                       fix=nearest(unknown[0], options, f"`{of} --help`"))
     if args.run is None:
         parser.print_help(sys.stderr)
         raise BadInput("no command given", fix="`handtorch devices`")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from handtorch.errors import BadInput
+from handtorch.errors import BadInput, nearest
 
 if TYPE_CHECKING:
     from handtorch.graph.node import Graph
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @contextmanager
 def _torch_for(asked: str, without_torch: str) -> Iterator[None]:
     try:
+        from handtorch.capture.torch_version import check_torch
+        check_torch()
         yield
     except ImportError as e:
         raise BadInput(asked, why=f"the zoo needs torch ({e})",
@@ -29,7 +31,7 @@ def entry_of(name: str, *, asked: str, example: str, without_torch: str = "") ->
         from handtorch.zoo.registry import MODELS
     if name not in MODELS:
         raise BadInput(f"no model {name!r} in the zoo", why=f"there is {', '.join(MODELS)}",
-                       fix=example)
+                       fix=nearest(name, MODELS, example))
     return MODELS[name]
 
 

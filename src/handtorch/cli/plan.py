@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
 from handtorch.cli.of_zoo import captured_model, captured_run
-from handtorch.errors import BadInput
+from handtorch.errors import BadInput, NoDevice, nearest
 
 if TYPE_CHECKING:
     from handtorch.api.budget import Fitted, Fitting
@@ -136,7 +136,6 @@ def _device(named: str | None, processor: str = "") -> Target:
     """A sheet is read; anything else is the name of a device that is here."""
     from handtorch.graph.device_spec import DeviceSpec
     from handtorch.place.sheet import shipped
-    from handtorch.runtime.opencl.discover import choose
 
     path = Path(named or "")
     if named and (named in shipped() or path.suffix == ".toml"):
@@ -148,7 +147,7 @@ def _device(named: str | None, processor: str = "") -> Target:
         if named and (path.suffix or "/" in named):
             raise BadInput(f"--device {named}", why="there is no such file",
                            fix="the text of `clinfo` in a file, or the name of a device here")
-        found = choose(named)
+        found = _here(named)
         return Target(found.spec, "here", found)
     text = path.read_text()
     if path.suffix == ".json":
@@ -158,6 +157,22 @@ def _device(named: str | None, processor: str = "") -> Target:
             raise BadInput(f"--device {named}", why=f"not JSON: {e}") from e
         return Target(DeviceSpec.from_dict(facts), f"a sheet, {path.name}")
     return Target(DeviceSpec.from_clinfo(text), f"a sheet, {path.name}")
+
+
+def _here(named: str | None) -> FoundDevice:
+    """A name that is none of a device here may have been meant for a sheet."""
+    from handtorch.place.sheet import shipped
+    from handtorch.runtime.opencl.discover import choose
+
+    try:
+        return choose(named)
+    except NoDevice as e:
+        if not named:
+            raise
+        sheets = shipped()
+        raise NoDevice(f"no device and no sheet {named!r}", why=e.why, where=e.where,
+                       fix=nearest(named, sheets, f"one of {', '.join(sheets)}, or a .toml file; "
+                                                  "`handtorch devices`")) from e
 
 
 def _of_sheet(named: str, processor: str) -> Target:

@@ -49,6 +49,7 @@ def run(args: Namespace, out: TextIO) -> int:
     """Train, tell the mean loss of each epoch, and keep the step where asked."""
     from handtorch.api.load import load
     from handtorch.api.step import TrainStep
+    from handtorch.store.atomic import check_writable
     from handtorch.store.sample import SAMPLE, data_of, inputs_of, model_file
 
     if args.epochs < 0:
@@ -58,6 +59,8 @@ def run(args: Namespace, out: TextIO) -> int:
     name = args.data or (SAMPLE if args.file == SAMPLE else None)
     if name is None:
         raise BadInput("no data given", fix=f"`{EXAMPLE}`, or --data FILE.npz")
+    if args.out is not None:
+        check_writable(args.out)
     data = data_of(name)
     step = load(model_file(args.file), args.device, memory=args.memory,
                 trust_programs=args.trust_programs)

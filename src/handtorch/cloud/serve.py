@@ -168,8 +168,14 @@ def _bound(settings: Settings) -> socket.socket:
                        why=e.reason or str(e)) from e
     except (OSError, OverflowError) as e:
         raise HandTorchError(f"the server cannot listen on {settings.host}:{settings.port}",
-                             why=getattr(e, "strerror", None) or str(e),
+                             why=_reason(e),
                              fix="another --host or --port; 0 takes a free one") from e
+
+
+def _reason(error: OSError | OverflowError) -> str:
+    """In the system's words: Python adds the address, which was said already."""
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number is not None and number > 0 else str(error)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -161,7 +161,8 @@ def _create_empty(part: Path, path: Path) -> None:
         os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     except OSError as error:
         raise StorageError(f"run file {path}", why=f"cannot be created: {error.strerror}",
-                           fix="choose a folder you may write to") from error
+                           fix="choose a folder you may write to, with --out or HANDTORCH_RUNS"
+                           ) from error
 
 
 def _ending(error: BaseException | None) -> tuple[Status, str]:

@@ -8,8 +8,11 @@ import fcntl
 import glob
 import os
 import secrets
+import tempfile
 import time
 from pathlib import Path
+
+from handtorch.errors import StorageError
 
 # A writer locks what it writes as soon as it has made it; that much later nobody else takes an
 # unlocked one for somebody's that is just being made.
@@ -36,6 +39,19 @@ def write_atomically(path: Path, *parts: bytes | memoryview) -> None:
         raise
     _keep_name(path.parent)
     _sweep(path)
+
+
+def check_writable(path: Path) -> None:
+    """Refuses, before hours of work for it, a `path` that could not be written afterwards."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as e:
+        raise StorageError(f"{path} cannot be written", why=str(e.strerror),
+                           fix="make room, or choose a folder you may write to") from e
 
 
 def _lock(handle: int) -> bool:

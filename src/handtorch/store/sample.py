@@ -59,7 +59,9 @@ def read_arrays(path: Path) -> dict[str, Array]:
                                fix="numpy.savez(path, x=..., y=...)")
             return {name: found[name] for name in found.files}
     except OSError as e:
-        raise StorageError(f"{path} cannot be read", why=e.strerror or str(e)) from e
+        raise StorageError(f"{path} cannot be read", why=e.strerror or str(e),
+                           fix="check the path: arrays written with numpy.savez(path, x=..., "
+                               f"y=...); or {SAMPLE!r}, which ships") from e
     except (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as e:
         raise BadFile(f"{path} cannot be used", why=str(e).splitlines()[0] if str(e) else "",
                       fix="arrays written with numpy.savez(path, x=..., y=...)") from e

@@ -87,14 +87,16 @@ def read_tensors(path: Path, *, sealed: bool = False, mapped: bool = False
     not take back; whoever shortens the file while they are in use ends this process."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise BadFile(f"{path} cannot be read", why="it is not a file")
+            raise BadFile(f"{path} cannot be read", why="it is not a file",
+                          fix="check the path, and that you may read it")
         with path.open("rb") as file:
             header, data_bytes = _header(path, file)
             notes, entries = _told(path, header)
             _check_offsets(path, entries, data_bytes)
             arrays = (_mapped if mapped else _arrays)(path, file, entries)
     except OSError as e:
-        raise StorageError(f"{path} cannot be read", why=str(e.strerror)) from e
+        raise StorageError(f"{path} cannot be read", why=str(e.strerror),
+                           fix="check the path, and that you may read it") from e
     found = notes.pop(_SEAL, None)
     if found is None and sealed:
         raise _broken(path, "it has no seal: this program did not write it")
@@ -139,10 +141,13 @@ def _header(path: Path, file: BinaryIO) -> tuple[dict[str, Any], int]:
     size = os.fstat(file.fileno()).st_size
     if size < 8:
         raise _broken(path, f"it has {size} bytes, and a safetensors file at least 8")
-    length = int.from_bytes(file.read(8), "little")
+    begins = file.read(8)
+    length = int.from_bytes(begins, "little")
     if length > size - 8:
+        cut = length <= _HEADER_BYTES
         raise _broken(path, f"its header is said to have {length} bytes, and {size - 8} follow: "
-                            "it was cut, or is no safetensors file")
+                            "it was cut, or is no safetensors file" if cut else
+                            f"it begins with {begins!r}, as no safetensors file does")
     if length > _HEADER_BYTES:
         raise _broken(path, f"its header has {length} bytes, and the limit is {_HEADER_BYTES}")
     text = file.read(length)

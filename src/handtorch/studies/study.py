@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-from handtorch.errors import BadInput
+from handtorch.errors import BadInput, nearest
 from handtorch.record import RunWriter
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.setting import HOST, SelfTestState, setting_rows
@@ -58,7 +58,7 @@ def study(name: str) -> Study:
     """The study's module; refuses a name that is not in the table."""
     if name not in STUDIES:
         raise BadInput(f"no study {name!r}", why=f"there is {', '.join(STUDIES)}",
-                       fix="`handtorch study --list`")
+                       fix=nearest(name, STUDIES, "`handtorch study --list`"))
     return cast(Study, importlib.import_module(STUDIES[name]))
 
 
