@@ -3,7 +3,7 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup run test slow again timed check oclgrind aarch64 bench clean
+.PHONY: help setup run test slow again timed check oclgrind aarch64 bench reference clean
 
-help setup run test slow again timed check oclgrind aarch64 bench clean:
+help setup run test slow again timed check oclgrind aarch64 bench reference clean:
 	@$(PYTHON) -m dev $@ $(ARGS)

@@ -108,6 +108,11 @@ def bench(more: list[str]) -> int:
     return next((code for code in codes if code != 0), 0)
 
 
+def reference(more: list[str]) -> int:
+    """docs/reference.md from the docstrings; --check only says whether it is up to date"""
+    return _python("-m", "dev.reference", *more)
+
+
 def clean(more: list[str]) -> int:
     """delete .venv and every cache; run files stay"""
     made = [ROOT / name for name in DROPPED]
@@ -130,5 +135,6 @@ TASKS: dict[str, Task] = {
     "oclgrind": oclgrind,
     "aarch64": aarch64,
     "bench": bench,
+    "reference": reference,
     "clean": clean,
 }

@@ -30,18 +30,38 @@ from typing import ParamSpec, TypeVar
 
 
 class HandTorchError(Exception):
-    """Base of all errors meant for the user; `str()` gives the whole four-part message."""
+    """Base of all errors meant for the user; `str()` gives the whole four-part message.
+
+    >>> try:
+    ...     step(x)
+    ... except ht.HandTorchError as e:
+    ...     print(e.what)
+    the step takes 2 inputs
+    """
 
     def __init__(self, what: str, *, why: str = "", where: str = "", fix: str = "") -> None:
         self.what, self.why, self.where, self.fix = what, why, where, fix
         super().__init__(self.message())
 
     def at(self, where: str) -> None:
-        """Name the place, unless the one that raised the error knew a better."""
+        """Name the place, unless the one that raised the error knew a better.
+
+        >>> e = ht.HandTorchError("no batch", why="the queue is empty")
+        >>> e.at("net.py:12")
+        >>> print(e)
+        no batch: the queue is empty
+          from net.py:12
+        """
         self.where = self.where or where
         self.args = (self.message(),)
 
     def message(self) -> str:
+        """What, why, where and what to try, as `str()` gives it.
+
+        >>> print(ht.HandTorchError("no batch", fix="wait").message())
+        no batch
+          try: wait
+        """
         lines = [f"{self.what}: {self.why}" if self.why else self.what]
         if self.where:
             lines.append(f"  from {self.where}")

@@ -220,7 +220,7 @@ def test_usage_names_every_task() -> None:
     named = re.findall(r"^  (\w+)", done.stderr, re.MULTILINE)
     assert (done.returncode, done.stdout) == (2, "")
     assert named == ["setup", "run", "test", "slow", "again", "timed", "check", "oclgrind",
-                     "aarch64", "bench", "clean"]
+                     "aarch64", "bench", "reference", "clean"]
 
 
 def test_pins_are_exact_and_torch_is_spelt_as_every_index_knows_it() -> None:

@@ -51,7 +51,12 @@ def device_bytes(plan: Plan) -> int:
 @dataclass(frozen=True)
 class Fitted:
     """A program within a budget. `slow_down` is predicted: the time of a step to that of one
-    without budget; `whole_bytes` is what that would hold."""
+    without budget; `whole_bytes` is what that would hold.
+
+    >>> small = ht.train_step(model, loss_fn, optimizer, example=(x, y), memory="1MiB")
+    >>> small.fitted.held_bytes <= small.fitted.memory_bytes
+    True
+    """
 
     program: Program
     memory_bytes: int
@@ -63,9 +68,21 @@ class Fitted:
 
     @property
     def held_bytes(self) -> int:
+        """What the device holds for the step: the arena and the staging ring.
+
+        >>> small = ht.train_step(model, loss_fn, optimizer, example=(x, y), memory="1MiB")
+        >>> small.fitted.held_bytes < 2**20
+        True
+        """
         return device_bytes(self.program.plan)
 
     def text(self) -> str:
+        """What was traded for the budget, in words; part of `print(step)`.
+
+        >>> small = ht.train_step(model, loss_fn, optimizer, example=(x, y), memory="1MiB")
+        >>> print(small.fitted.text())
+        budget 1,048,576 bytes: the step holds ..., arena and staging; nothing was traded
+        """
         head = (f"budget {self.memory_bytes:,} bytes: the step holds {self.held_bytes:,}, arena "
                 f"and staging")
         if not self.again and self.parts == 1:

@@ -46,7 +46,11 @@ def write_checkpoint(path: Path, captured: Any, state: Mapping[str, Array],
 @tells_the_callers_line
 def read_checkpoint(path: str | os.PathLike[str]) -> dict[str, Array]:
     """The state in a checkpoint as `state_dict()` gave it, whatever step it is of. An `Inference`
-    takes its weights out of it; a step made differently, the batch for example, all of it."""
+    takes its weights out of it; a step made differently, the batch for example, all of it.
+
+    >>> step.save_checkpoint("run.safetensors")
+    >>> infer.load_state_dict(ht.read_checkpoint("run.safetensors"))
+    """
     return _read(Path(path))[0]
 
 

@@ -24,26 +24,49 @@ Array = NDArray[Any]
 
 
 class Inference:
-    """A model compiled for one batch shape; calling it gives NumPy arrays."""
+    """A model compiled for one batch shape; calling it gives NumPy arrays.
+
+    >>> ht.inference(model, example=(x,))
+    ... launches on ...
+    """
 
     def __init__(self, session: Session, captured: Any, carried: tuple[Built, ...] = ()) -> None:
         self._session, self._captured, self._carried = session, captured, carried
 
     @property
     def program(self) -> Program:
+        """The steps that were compiled, their places in memory and their source.
+
+        >>> infer.program.plan.peak_bytes > 0
+        True
+        """
         return self._session.program
 
     @property
     def session(self) -> Session:
+        """The resident program behind names and checked batches; `ht.profile` listens there.
+
+        >>> [port.name for port in infer.session.graph.inputs]
+        ['x']
+        """
         return self._session
 
     @tells_the_callers_line
     def __call__(self, *batch: Any) -> Any:
-        """What the model gives for this batch: one array, a tuple or a dict of them."""
+        """What the model gives for this batch: one array, a tuple or a dict of them.
+
+        >>> infer(x).argmax(1).shape
+        (8,)
+        """
         return as_given(self._captured.outputs, self._session.run(batch).result())
 
     @property
     def device_name(self) -> str:
+        """The name of the OpenCL device it runs on, as its driver gives it.
+
+        >>> infer.device_name == step.device_name
+        True
+        """
         return self._session.executor.spec.name
 
     @tells_the_callers_line
@@ -51,7 +74,12 @@ class Inference:
         """What the model gives for all rows of whole arrays in memory, batch after batch.
 
         The last batch is filled up with its last row, which counts for nothing; so rows must not
-        depend on one another, as they do not in a model in eval mode."""
+        depend on one another, as they do not in a model in eval mode.
+
+        >>> (scores,) = infer.over(np.ones((21, 4), "f4"))
+        >>> scores.shape
+        (21, 2)
+        """
         ports, size = self.program.graph.inputs, batch_rows(self.program.graph.inputs)
         given = [np.asarray(x) for x in arrays]
         counts = {len(x) if x.ndim else 0 for x in given}
@@ -75,7 +103,12 @@ class Inference:
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str], *, programs: bool = False) -> None:
         """`path` holds the model with its weights; `ht.load` gives it on any device, without
-        torch. `programs` as for a step's."""
+        torch. `programs` as for a step's.
+
+        >>> infer.save("model.ht")
+        >>> ht.load("model.ht")(x).shape
+        (8, 2)
+        """
         names = [s.name for s in self.program.graph.states]
         compiled = compiled_here(self._session.executor, self.program, self._carried, None
                                  ) if programs else ()
@@ -88,10 +121,17 @@ class Inference:
 
         All of them must be there and fit, or nothing is changed. What only training needs is left
         aside: optimizer state, learning rates, random numbers, the loss's own tensors, the count
-        of steps. So is a second name of tied weights, where both name one tensor."""
+        of steps. So is a second name of tied weights, where both name one tensor.
+
+        >>> infer.load_state_dict(model.state_dict())
+        """
         write_states(self._session, checked_weights(self._session, given))
 
     def close(self) -> None:
+        """Give the device's memory back; it cannot be called afterwards.
+
+        >>> ht.inference(model, example=(x,)).close()
+        """
         self._session.close()
 
     def __repr__(self) -> str:

@@ -21,7 +21,12 @@ class Limits:
     It rests from the moment a zone is hotter than `temperature_c` until all are cooler by
     `cooler_c`, and from the moment a battery holds less than `battery` (0.2 is a fifth) until all
     hold 0.02 more. It also rests while a limit cannot be watched any more. `why` says what holds
-    it, empty if nothing does."""
+    it, empty if nothing does.
+
+    >>> limits = ht.Limits(temperature_c=70)
+    >>> step.yield_while(limits)
+    >>> step.yield_while(None)                      # and no longer
+    """
 
     def __init__(self, *, temperature_c: float | None = None, battery: float | None = None,
                  cooler_c: float = 3.0, now: Callable[[], float] = time.monotonic) -> None:
@@ -39,6 +44,12 @@ class Limits:
         self.why = ""
 
     def __call__(self) -> bool:
+        """Whether to rest now; `why` says what for.
+
+        >>> limits = ht.Limits(temperature_c=70)
+        >>> limits(), limits.why                    # at 41 degrees
+        (False, '')
+        """
         if self._now() - self._asked >= _EVERY_S:
             self.why = self._held(bool(self.why))
             self._asked = self._now()

@@ -45,7 +45,13 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, check_finit
 
     With `memory="1GiB"` (or a number of bytes) it holds no more than that on the device, as with
     `train_step`; results stay the same bit for bit. Micro-batches are those of the file: others
-    need torch, and a step that does not fit in them is refused."""
+    need torch, and a step that does not fit in them is refused.
+
+    >>> step.save("mine.ht")
+    >>> again = ht.load("mine.ht")                  # here, or on a phone without torch
+    >>> again.steps == step.steps
+    True
+    """
     held, executor = read_ht(Path(path)), opened(device)
     made_for = _Making(Path(path), executor, None if memory is None else as_bytes(memory),
                        programs_for(executor, held.programs, trust=trust_programs))

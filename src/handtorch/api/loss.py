@@ -19,7 +19,12 @@ class Loss:
     """A result on its way: `float(loss)` waits for the step that makes it.
 
     A number that is NaN or infinite is refused there, with what is known of its cause, unless the
-    step was made with `check_finite=False`; `numpy()` and `print` give it as it is."""
+    step was made with `check_finite=False`; `numpy()` and `print` give it as it is.
+
+    >>> loss = step(x, y)                           # enqueued
+    >>> float(loss) > 0                             # waits
+    True
+    """
 
     def __init__(self, ticket: Ticket, index: int, name: str, step: int, watch: Watch | None
                  ) -> None:
@@ -27,6 +32,11 @@ class Loss:
         self._name, self._step = name, step
 
     def numpy(self) -> Array:
+        """The result as it is, whatever its shape, NaN too; waits for its step.
+
+        >>> step(x, y).numpy().shape
+        ()
+        """
         return self.ticket.result()[self._index]
 
     @tells_the_callers_line
@@ -42,6 +52,11 @@ class Loss:
 
     @tells_the_callers_line
     def item(self) -> float:
+        """As `float(loss)`.
+
+        >>> step(x, y).item() > 0
+        True
+        """
         return float(self)
 
     @tells_the_callers_line
@@ -59,6 +74,12 @@ class Loss:
 
     @tells_the_callers_line
     def backward(self, *_: Any, **__: Any) -> None:
+        """Refused: the step has gone backward already.
+
+        >>> step(x, y).backward()
+        Traceback (most recent call last):
+        handtorch.errors.BadInput: backward() on what a step gave: the step has gone backward and ...
+        """
         raise BadInput("backward() on what a step gave",
                        why="the step has gone backward and updated the weights already",
                        fix="leave it out, and optimizer.step() too")

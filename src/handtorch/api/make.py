@@ -59,7 +59,13 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     not enough the batch is run in the fewest micro-batches that fit, as with `accumulate`.
 
     Reading a loss that is NaN or infinite raises `NotFinite`, with the step and what the weights
-    have become; `check_finite=False` gives the number instead. Nothing is looked at unread."""
+    have become; `check_finite=False` gives the number instead. Nothing is looked at unread.
+
+    >>> step = ht.train_step(model, loss_fn, optimizer, example=(x, y))
+    >>> losses = [float(step(x, y)) for _ in range(3)]
+    >>> losses[0] > losses[1] > losses[2]
+    True
+    """
     torch_side = capturing()
     words = np.array(seed_words(seed), "u4")
     executor = opened(device)
@@ -103,7 +109,12 @@ def _compiled(capture: Capture, example: Sequence[Any], accumulate: int,
 
 @tells_the_callers_line
 def inference(model: Any, *, example: Sequence[Any], device: str | None = None) -> Inference:
-    """Capture, compile and load `model` in eval mode for batches like `example`."""
+    """Capture, compile and load `model` in eval mode for batches like `example`.
+
+    >>> infer = ht.inference(model, example=(x,))
+    >>> infer(x).shape
+    (8, 2)
+    """
     capture_inference = capturing().capture_inference
     executor = opened(device)
     captured = capture_inference(model, example)
@@ -117,7 +128,14 @@ def stream(model: Any, *, example: Sequence[Any], device: str | None = None) -> 
 
     Its recurrent layers (LSTM, GRU, RNN, stacked) go on from call to call; what stands before and
     after them must act on each reading by itself, or on the last. `example` is one tensor of two
-    readings or more; calls may have any number. It begins with states of zero."""
+    readings or more; calls may have any number. It begins with states of zero.
+
+    >>> stream = ht.stream(recurrent, example=(torch.ones(1, 2, 4),))
+    >>> stream(torch.ones(1, 7, 4)).shape           # seven readings at once
+    (1, 7, 2)
+    >>> stream(torch.ones(1, 1, 4)).shape           # and the next one
+    (1, 1, 2)
+    """
     capture_inference = capturing().capture_inference
     executor = opened(device)
     captured = capture_inference(model, example)

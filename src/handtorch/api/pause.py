@@ -112,22 +112,43 @@ class Pausable:
         with `raises` it raises `Paused` instead, and its batch was not used.
 
         Returns at once, from any thread or signal handler; `paused` tells when it has come to it.
+
+        >>> step.pause(raises=True)
+        >>> step(x, y)
+        Traceback (most recent call last):
+        handtorch.errors.Paused: the step is paused: ...
+        >>> step.resume()
         """
         self._gate.shut(raises=raises)
 
     def resume(self) -> None:
-        """Undoes `pause()`, from any thread or signal handler."""
+        """Undoes `pause()`, from any thread or signal handler.
+
+        >>> step.pause()                            # from a thread of the app, say
+        >>> step.resume()
+        >>> float(step(x, y)) > 0
+        True
+        """
         self._gate.open()
 
     @property
     def paused(self) -> bool:
         """Whether a call of the step waits at this moment: the device is idle, and another thread
-        may read the step's state or save it."""
+        may read the step's state or save it.
+
+        >>> step.paused
+        False
+        """
         return self._gate.waiting
 
     def pause_on(self, pause: int, resume: int) -> AbstractContextManager[None]:
         """Inside, the signal `pause` pauses and the signal `resume` resumes, SIGUSR1 and SIGUSR2
-        for example; afterwards both do what they did before. For the main thread."""
+        for example; afterwards both do what they did before. For the main thread.
+
+        >>> import signal
+        >>> with step.pause_on(signal.SIGUSR1, signal.SIGUSR2):
+        ...     loss = step(x, y)
+        """
         return handled({pause: self.pause, resume: self.resume})
 
     @tells_the_callers_line
@@ -136,5 +157,9 @@ class Pausable:
         and asks again every `every_s` seconds. None takes it away.
 
         `step.yield_while(ht.Limits(temperature_c=70, battery=0.2))` rests while the machine is hot
-        or its battery low; any other function will do."""
+        or its battery low; any other function will do.
+
+        >>> step.yield_while(lambda: False)         # somebody else needs the device
+        >>> step.yield_while(None)
+        """
         self._gate.hold_while(condition, every_s)

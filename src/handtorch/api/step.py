@@ -47,7 +47,12 @@ Array = NDArray[Any]
 class TrainStep(Pausable):
     """One training step, compiled and resident: weights and optimizer state stay on the device.
 
-    Calling it queues a step and returns at once; at most a few steps are ever under way."""
+    Calling it queues a step and returns at once; at most a few steps are ever under way.
+
+    >>> step = ht.train_step(model, loss_fn, optimizer, example=(x, y))
+    >>> step
+    12 launches a step on ...
+    """
 
     def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
                  infer: Inferring = no_inference, steps: int = 0,
@@ -62,29 +67,58 @@ class TrainStep(Pausable):
 
     @property
     def program(self) -> Program:
+        """The launches that were compiled, their places in memory and their source.
+
+        >>> len(step.program.steps), step.program.plan.peak_bytes
+        (12, 2560)
+        """
         return self._session.program
 
     @property
     def session(self) -> Session:
-        """The resident program behind names and checked batches; `ht.profile` listens there."""
+        """The resident program behind names and checked batches; `ht.profile` listens there.
+
+        >>> [port.name for port in step.session.graph.inputs]
+        ['x', 'y']
+        """
         return self._session
 
     @property
     def resident(self) -> Any:
+        """What lies on the device, with counters of what was launched and what crossed the bus.
+
+        >>> float(step(x, y)) > 0 and step.resident.counters.steps > 0
+        True
+        """
         return self._session.resident
 
     @property
     def device_name(self) -> str:
+        """The name of the OpenCL device it runs on, as its driver gives it.
+
+        >>> step.device_name in str(step)
+        True
+        """
         return self._session.executor.spec.name
 
     @property
     def steps(self) -> int:
-        """How many steps have been trained, those before it was saved and loaded included."""
+        """How many steps have been trained, those before it was saved and loaded included.
+
+        >>> before = step.steps
+        >>> loss = step(x, y)
+        >>> step.steps - before
+        1
+        """
         return self._steps_before + self._session.steps
 
     @property
     def rates(self) -> tuple[float, ...]:
-        """The learning rate of each parameter group."""
+        """The learning rate of each parameter group.
+
+        >>> step.rates
+        (0.1,)
+        """
         if self._groups:
             return tuple(group.asked() for group in self._groups)
         return tuple(float(self._session.resident.read_state(name)[0])
@@ -93,7 +127,13 @@ class TrainStep(Pausable):
     @tells_the_callers_line
     def set_rate(self, rate: float, group: int = 0) -> None:
         """The learning rate of a parameter group, from the next step on. A step that follows a
-        torch optimizer has it changed there too."""
+        torch optimizer has it changed there too.
+
+        >>> step.set_rate(0.05)
+        >>> optimizer.param_groups[0]["lr"]
+        0.05
+        >>> step.set_rate(0.1)
+        """
         names = _names(self.program)["hyper"]
         if not (isinstance(group, int) and 0 <= group < len(names)):
             raise BadInput(f"parameter group {group!r}",
@@ -106,7 +146,12 @@ class TrainStep(Pausable):
 
     @tells_the_callers_line
     def __call__(self, *batch: Any, timed: bool = False, **named: Any) -> Any:
-        """Train on one batch. A learning rate changed in the torch optimizer counts from here."""
+        """Train on one batch. A learning rate changed in the torch optimizer counts from here.
+
+        >>> loss = step(x, y)                       # returns at once
+        >>> float(loss) > 0                         # waits
+        True
+        """
         if named:
             raise BadInput(f"inputs by name: {', '.join(named)}", why="they go by their place",
                            fix=f"step({', '.join(p.name for p in self._session.graph.inputs)})")
@@ -120,7 +165,13 @@ class TrainStep(Pausable):
     @tells_the_callers_line
     def stage(self) -> tuple[Array, ...]:
         """The inputs of the next call as arrays where the device will read them: fill them and
-        give them to the call, and nothing is copied. After it they are not to be touched."""
+        give them to the call, and nothing is copied. After it they are not to be touched.
+
+        >>> inputs = step.stage()
+        >>> inputs[0][:], inputs[1][:] = x, y
+        >>> float(step(*inputs)) > 0
+        True
+        """
         if self._made is not None:
             raise BadInput("stage() of a step that accumulates",
                            why=f"a batch goes to the device in {self._made.parts} parts, each to a "
@@ -138,7 +189,12 @@ class TrainStep(Pausable):
         drop_last=True. The arrays are checked here, before the first step.
 
         `start` batches are left out at the beginning, which were done before an interruption: the
-        rest comes in the same order."""
+        rest comes in the same order.
+
+        >>> xs, ys = np.ones((30, 4), "f4"), np.zeros(30, "i4")
+        >>> len([float(loss) for loss in step.epoch(xs, ys, seed=0)])
+        3
+        """
         return Epoch(self._session.graph, arrays, seed, start, step=self,
                      stage=self._session.stage)
 
@@ -151,7 +207,10 @@ class TrainStep(Pausable):
     def sync_to(self, model: Any, optimizer: Any = None) -> None:
         """Weights and buffers go back into the torch `model`; optimizer state if one is given.
 
-        A step made with several models or optimizers takes lists of them, in the same order."""
+        A step made with several models or optimizers takes lists of them, in the same order.
+
+        >>> step.sync_to(model, optimizer)
+        """
         from handtorch.capture.hand_back import copy_into, copy_into_optimizers
         models, names = listed(model), _names(self.program)
         weights = [n for n in (*names["parameter"], *names["buffer"])
@@ -165,7 +224,11 @@ class TrainStep(Pausable):
     def state_dict(self) -> dict[str, Array]:
         """Everything that decides the steps to come, as copies by name, waiting for the steps under
         way: parameters and buffers under torch's names (`model0.NAME` if there are several models;
-        tied weights once), optimizer state, learning rates, random numbers, the count of steps."""
+        tied weights once), optimizer state, learning rates, random numbers, the count of steps.
+
+        >>> list(step.state_dict())[:3]
+        ['0.weight', '0.bias', '2.weight']
+        """
         return read_state(self._session, self.rates, self.steps)
 
     @tells_the_callers_line
@@ -174,7 +237,10 @@ class TrainStep(Pausable):
 
         Every name must be there, none more, and each must fit, or nothing is changed. Learning
         rates go into the torch optimizer that the step follows; its scheduler, if it has one, has
-        a state of its own."""
+        a state of its own.
+
+        >>> step.load_state_dict(step.state_dict())
+        """
         arrays = checked_state(self._session, given)
         hyper = _names(self.program)["hyper"]
         write_states(self._session, {n: a for n, a in arrays.items() if n not in (*hyper, STEPS)})
@@ -189,7 +255,10 @@ class TrainStep(Pausable):
                         ) -> None:
         """`path` holds all of `state_dict()`, and `notes` of your own, in the safetensors format.
 
-        Waits for the steps under way. The file is the old one or the whole new one, always."""
+        Waits for the steps under way. The file is the old one or the whole new one, always.
+
+        >>> step.save_checkpoint("run.safetensors", {"epoch": "3"})
+        """
         write_checkpoint(Path(path), self._captured, self.state_dict(), notes or {})
 
     @tells_the_callers_line
@@ -198,6 +267,10 @@ class TrainStep(Pausable):
         same device with the same losses, bit for bit. Gives the notes back.
 
         A checkpoint of another graph, or a file that was changed, is refused and changes nothing.
+
+        >>> step.save_checkpoint("run.safetensors", {"epoch": "3"})
+        >>> step.load_checkpoint("run.safetensors")
+        {'epoch': '3'}
         """
         state, notes = state_for(Path(path), self._captured)
         self.load_state_dict(state)
@@ -208,7 +281,11 @@ class TrainStep(Pausable):
                       ) -> AbstractContextManager[None]:
         """Inside, a checkpoint is written at every step whose number `every` divides, and a last
         one on leaving; also on Ctrl-C, exit() and, in the main thread, SIGTERM, which then ends
-        the program. Another error leaves the last one as it is: what went wrong is not kept."""
+        the program. Another error leaves the last one as it is: what went wrong is not kept.
+
+        >>> with step.checkpointing("run.safetensors", every=100):
+        ...     loss = step(x, y)
+        """
         return saving(every, gate=self._gate, steps=lambda: self.steps,
                       save=lambda: self.save_checkpoint(path, notes()))
 
@@ -221,7 +298,10 @@ class TrainStep(Pausable):
         its inference, vouched for by your key (`docs/format.md`): loaded on the same device and
         driver, nothing is compiled. On PoCL that compiles everything once more now.
 
-        Waits for the steps under way. The file is the old one or the whole new one, always."""
+        Waits for the steps under way. The file is the old one or the whole new one, always.
+
+        >>> step.save("mine.ht")
+        """
         held = self._session.read([s.name for s in self.program.graph.states
                                    if s.role != ACCUMULATOR])       # zero between two steps
         rates = dict(zip(_names(self.program)["hyper"], self.rates, strict=True))
@@ -233,7 +313,11 @@ class TrainStep(Pausable):
     @tells_the_callers_line
     def inference(self) -> Inference:
         """The model with the weights it has now, for batches like the step's, on the same device.
-        Later steps do not change it."""
+        Later steps do not change it.
+
+        >>> step.inference()(x).shape
+        (8, 2)
+        """
         kept, executor = self._infer(), self._session.executor
         mine = [s.name for s in self.program.graph.states]
         states = {**kept.states, **self._session.read(
@@ -244,18 +328,29 @@ class TrainStep(Pausable):
     @tells_the_callers_line
     def reseed(self, seed: int) -> None:
         """The random numbers of the steps to come start anew, as those of a step made with this
-        seed; a step without random numbers has nothing to start."""
+        seed; a step without random numbers has nothing to start.
+
+        >>> step.reseed(1)
+        """
         words = np.array(seed_words(seed), "u4")
         if _names(self.program)["rng"]:
             self._session.resident.write_state("rng", words)
 
     @tells_the_callers_line
     def explain(self, layer: str | None = None) -> str:
-        """Every launch of a layer (by its module path; None: all), with the line it comes from."""
+        """Every launch of a layer (by its module path; None: all), with the line it comes from.
+
+        >>> print(step.explain("2"))                # of model[2]
+        launch  kernel ... op ... phase ... layer ...
+        1       ...       matmul ... forward ... 2 ...
+        """
         return explain(self.program, layer)
 
     def close(self) -> None:
-        """Give the device's memory back."""
+        """Give the device's memory back.
+
+        >>> ht.load("mine.ht").close()
+        """
         self._session.close()
 
     def __repr__(self) -> str:

@@ -30,7 +30,15 @@ class Stream:
     """A recurrent model that goes on where the last call ended.
 
     However a sequence is cut into calls, the results are the same bit for bit: those of the model
-    over all readings since the beginning, or the last `reset`."""
+    over all readings since the beginning, or the last `reset`.
+
+    >>> stream = ht.stream(recurrent, example=(torch.ones(1, 2, 4),))
+    >>> whole = stream(torch.ones(1, 3, 4))
+    >>> stream.reset()
+    >>> parts = [stream(torch.ones(1, n, 4)) for n in (2, 1)]
+    >>> bool((np.concatenate(parts, 1) == whole).all())
+    True
+    """
 
     def __init__(self, streamed: Streamed, executor: Executor, captured: Any) -> None:
         self._streamed, self._executor = streamed, executor
@@ -48,7 +56,11 @@ class Stream:
     def __call__(self, readings: Any) -> Any:
         """What the model gives for these readings, one or more, in the form in which it gives them:
         a result with something for each reading has those of this call, any other is that after
-        the last of them. Waits for the device."""
+        the last of them. Waits for the device.
+
+        >>> stream(torch.ones(1, 5, 4)).shape
+        (1, 5, 2)
+        """
         array = self._checked(readings)
         axis, at = self._streamed.axis, 0
         count, tickets = array.shape[axis], []
@@ -91,26 +103,48 @@ class Stream:
 
     @tells_the_callers_line
     def reset(self) -> None:
-        """The next reading is the first of a new sequence."""
+        """The next reading is the first of a new sequence.
+
+        >>> stream.reset()
+        >>> bool(stream.state()["lstm.h0"].any())
+        False
+        """
         self._in_use = self._one
         for name in self._kept:
             self._in_use.resident.write_state(name, self._zeros[name])
 
     @tells_the_callers_line
     def state(self) -> dict[str, Array]:
-        """Copies of what is kept, by layer: `lstm.h0`, `lstm.c0`, `lstm.h1` and so on."""
+        """Copies of what is kept, by layer: `lstm.h0`, `lstm.c0`, `lstm.h1` and so on.
+
+        >>> sorted(stream.state())
+        ['lstm.c0', 'lstm.h0']
+        """
         return self._in_use.read(self._kept)
 
     @property
     def programs(self) -> dict[int, Program]:
-        """Those compiled so far, by how many readings they take."""
+        """Those compiled so far, by how many readings they take.
+
+        >>> stream.programs[1].plan.peak_bytes > 0
+        True
+        """
         return {size: s.program for size, s in sorted(self._sessions.items())}
 
     @property
     def device_name(self) -> str:
+        """The name of the OpenCL device it runs on.
+
+        >>> stream.device_name == step.device_name
+        True
+        """
         return self._executor.spec.name
 
     def close(self) -> None:
+        """Give the device's memory back; it cannot be called afterwards.
+
+        >>> ht.stream(recurrent, example=(torch.ones(1, 2, 4),)).close()
+        """
         for session in self._sessions.values():
             session.close()
 

@@ -29,6 +29,10 @@ class DeviceSpec:
     `tuned` and `avoid` are no facts of the device but what `handtorch tune` found on it, in the
     words of `kernels/variant.py`: the best variant of a problem, and what failed as built.
     They are no part of `to_dict`; `pipeline.with_tuned` fills them in.
+
+    >>> spec = step.program.spec
+    >>> spec.kind in ("gpu", "cpu", "accelerator", "other") and spec.global_bytes > 0
+    True
     """
 
     name: str
@@ -69,22 +73,39 @@ class DeviceSpec:
         """Equal for equal hardware, platform and driver; what caches and verdicts are filed under.
 
         Part of a device has the key of the whole: its compiler is the same.
+
+        >>> len(step.program.spec.key)
+        16
         """
         # Adreno puts the model in the device's version: the name is the same for all of them.
         parts = (self.platform, self.platform_version, self.name, self.device_version, self.driver)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def has(self, extension: str) -> bool:
+        """Whether the driver names this OpenCL extension.
+
+        >>> step.program.spec.has("cl_khr_no_such_thing")
+        False
+        """
         return extension in self.extensions
 
     def to_dict(self) -> dict[str, object]:
-        """The facts as plain JSON values; `from_dict` gives a spec with equal facts back."""
+        """The facts as plain JSON values; `from_dict` gives a spec with equal facts back.
+
+        >>> step.program.spec.to_dict()["name"] == step.device_name
+        True
+        """
         values = {f.name: getattr(self, f.name) for f in _facts()}
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object]) -> DeviceSpec:
-        """The spec that `to_dict` wrote; refuses anything missing, unknown or of another type."""
+        """The spec that `to_dict` wrote; refuses anything missing, unknown or of another type.
+
+        >>> facts = step.program.spec.to_dict()
+        >>> ht.DeviceSpec.from_dict(facts).key == step.program.spec.key
+        True
+        """
         names = {f.name for f in _facts()}
         if names != set(values):
             odd = sorted(names.symmetric_difference(values))
@@ -106,6 +127,11 @@ class DeviceSpec:
 
         Facts the text lacks take the OpenCL minimum and are listed in `assumed`; a text without
         the sizes that have no useful minimum is refused with their names.
+
+        >>> ht.DeviceSpec.from_clinfo("no device at all")
+        Traceback (most recent call last):
+        handtorch.errors.BadInput: clinfo text, device 0: the text describes 0 device(s)
+          try: give the unshortened output of `clinfo`
         """
         found = clinfo.devices(text)
         if not 0 <= device < len(found):

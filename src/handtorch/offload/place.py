@@ -37,7 +37,11 @@ class Place:
 
     `load` tells how much of the place *others* use at the moment, without our own calls, and must
     be quick: it is asked at every call. `cores` are those of the host that the place runs on, None
-    if it has silicon of its own."""
+    if it has silicon of its own.
+
+    >>> ht.Place("device", infer).name
+    'device'
+    """
 
     name: str
     call: Callable[..., Any]
@@ -57,7 +61,12 @@ class Decision:
 
     `kind` is "first" (nothing is known of this place yet), "stay", "switch", "wait" (another place
     looks better, not yet for long enough), or "probe" (this place was not seen for long, and a
-    look costs little)."""
+    look costs little).
+
+    >>> scores = offload(x)
+    >>> offload.last.kind in ("first", "stay", "switch", "wait", "probe")
+    True
+    """
 
     number: int
     kind: str
@@ -70,11 +79,22 @@ class Decision:
 
     @property
     def place(self) -> str:
+        """Where the call went.
+
+        >>> scores = offload(x)
+        >>> offload.last.place in offload.last.names
+        True
+        """
         return self.names[self.chosen]
 
     @property
     def why(self) -> str:
-        """One line for people."""
+        """One line for people.
+
+        >>> scores = offload(x)
+        >>> offload.last.why.startswith("call ")
+        True
+        """
         told = ", ".join(
             f"{name} {'not known yet' if s is None else f'{1e3 * s:.3g} ms'} ({load})"
             for name, s, load in zip(self.names, self.predicted_s, self.loads, strict=True))

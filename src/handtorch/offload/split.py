@@ -43,7 +43,13 @@ class Split:
     Places take any number of rows, as `Inference.over` does; rows must not depend on one another.
     `unit` is how many rows a place takes at a time: a batch of its program. How long a unit takes
     at each place is measured at every call and followed; each unit goes where it ends first, so a
-    place that would only delay the others gets none."""
+    place that would only delay the others gets none.
+
+    >>> whole = np.ones((64, 4), "f4")
+    >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=8) as both:
+    ...     both(whole).shape
+    (64, 2)
+    """
 
     def __init__(self, places: Sequence[Place], *, unit: int) -> None:
         names = [place.name for place in places]
@@ -59,7 +65,12 @@ class Split:
 
     @tells_the_callers_line
     def __call__(self, x: Any) -> Any:
-        """What one place would give for all rows: an array, or a tuple of them."""
+        """What one place would give for all rows: an array, or a tuple of them.
+
+        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=8) as both:
+        ...     bool((both(x) == infer(x)).all())
+        True
+        """
         whole = np.asarray(x)
         if not whole.ndim or not len(whole):
             raise BadInput(f"an array of shape {list(whole.shape)}", why="there are no rows in it")
@@ -80,7 +91,12 @@ class Split:
         return _joined([d[0] for d in done if d])
 
     def counts(self, units: int) -> list[int]:
-        """How many units each place gets: equal parts at first, then each where it ends first."""
+        """How many units each place gets: equal parts at first, then each where it ends first.
+
+        >>> with ht.split([ht.Place("a", infer), ht.Place("b", infer)], unit=8) as both:
+        ...     both.counts(5)
+        [3, 2]
+        """
         known = self._unit_s
         if any(s is None for s in known):
             fair, over = divmod(units, len(known))
@@ -107,14 +123,26 @@ class Split:
 
     @property
     def ratio(self) -> tuple[float, ...]:
-        """The speeds of the places as parts of their sum."""
+        """The speeds of the places as parts of their sum.
+
+        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4) as both:
+        ...     scores = both(x)
+        >>> round(sum(both.ratio), 6)
+        1.0
+        """
         if any(s is None for s in self._unit_s):
             raise BadInput("no ratio is known yet", fix="call it first")
         speeds = [1 / s for s in self._unit_s if s]
         return tuple(s / sum(speeds) for s in speeds)
 
     def rows(self, study: str = "offload") -> Iterator[Result | Comparison]:
-        """For a run file, which has the places already: shared silicon, and the ratio now."""
+        """For a run file, which has the places already: shared silicon, and the ratio now.
+
+        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4) as both:
+        ...     scores = both(x)
+        >>> len(list(both.rows())) >= 2
+        True
+        """
         yield from comparisons(self.places)
         for place, part in zip(self.places, self.ratio, strict=True):
             yield Result(study=study, name="part of a batch", subject=place.name, place=place.name,
@@ -122,7 +150,10 @@ class Split:
                          provenance="measured")
 
     def close(self) -> None:
-        """The threads have ended; the places stay as they are."""
+        """The threads have ended; the places stay as they are.
+
+        >>> ht.split([ht.Place("a", infer), ht.Place("b", infer)], unit=8).close()
+        """
         for thread in self._threads:
             thread.shutdown()
 
@@ -136,7 +167,13 @@ class Split:
 
 @tells_the_callers_line
 def split(places: Sequence[Place], *, unit: int) -> Split:
-    """Places that work on one batch together; see `Split`."""
+    """Places that work on one batch together; see `Split`.
+
+    >>> both = ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4)
+    >>> both(x).shape
+    (8, 2)
+    >>> both.close()
+    """
     return Split(places, unit=unit)
 
 

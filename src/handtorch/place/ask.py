@@ -39,7 +39,12 @@ def place(device_ms: float | Mapping[str, float], *, server_ms: float | None = N
     `device_ms` is what computing takes on the device (by name, if there are several ways),
     `server_ms` what it takes on the server. Joules need the device's power `sheet`; ways named in
     `gpu` use its GPU, others its cores, and all of them. `.reasons` and `.changes` are sentences,
-    `.judged` has every candidate with its figures."""
+    `.judged` has every candidate with its figures.
+
+    >>> found = ht.place(350, server_ms=18.6, network="wifi-campus")
+    >>> found.chosen.place, found.qualified
+    ('cloud', True)
+    """
     ways = device_ms if isinstance(device_ms, Mapping) else {"device": device_ms}
     _refuse(ways, server_ms, network, megapixels, burst, gap_s)
     way = read_network(network) if isinstance(network, str) else network

@@ -21,7 +21,12 @@ OBJECTIVES: tuple[Objective, ...] = ("latency", "energy")
 
 @dataclass(frozen=True)
 class Target:
-    """What is wanted least of, what must not be exceeded, and whether a picture may leave."""
+    """What is wanted least of, what must not be exceeded, and whether a picture may leave.
+
+    >>> found = ht.place(350, server_ms=18.6, network="lte", target=ht.Target(private=True))
+    >>> found.chosen.name
+    'device'
+    """
 
     objective: Objective = "latency"
     p50_s: float | None = None
@@ -39,13 +44,29 @@ class Target:
                 raise BadInput(f"a limit of {limit} for {name}", why="a limit is above 0")
 
     def limits(self) -> dict[str, float]:
+        """The limits that were set, by name.
+
+        >>> ht.Target(p90_s=0.5).limits()
+        {'p90_s': 0.5}
+        """
         named = {name: getattr(self, name) for name in LIMITED}
         return {name: float(limit) for name, limit in named.items() if limit is not None}
 
     def wanted(self, candidate: Candidate) -> Known:
+        """The figure of a candidate that this target wants least of.
+
+        >>> target = ht.Target("latency")
+        >>> target.wanted(ht.place(350).chosen).value > 0.35
+        True
+        """
         return candidate.p50_s if self.objective == "latency" else candidate.energy_j
 
     def other(self) -> Objective:
+        """The objective that this target does not have.
+
+        >>> ht.Target("latency").other()
+        'energy'
+        """
         return "energy" if self.objective == "latency" else "latency"
 
 
@@ -66,7 +87,12 @@ class Judged:
 @dataclass(frozen=True)
 class Decision:
     """`changes` are sentences on what would turn it; `qualified` is False where no candidate keeps
-    all limits. `judged` has all candidates, the best first, forbidden ones last."""
+    all limits. `judged` has all candidates, the best first, forbidden ones last.
+
+    >>> found = ht.place(350, server_ms=18.6, network="lte")
+    >>> print(found.reasons[0])
+    cloud, ... takes ..., ... less than ...
+    """
 
     target: Target
     chosen: Candidate

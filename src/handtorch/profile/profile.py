@@ -55,7 +55,14 @@ class Reading:
 class Profile:
     """A profile while it is taken, and afterwards what was found.
 
-    Steps are recorded inside the `with` block, but for those between `off()` and `on()`."""
+    Steps are recorded inside the `with` block, but for those between `off()` and `on()`.
+
+    >>> with ht.profile(step, sensors=False) as run:
+    ...     float(step(x, y)) > 0
+    True
+    >>> len(run.run.steps)
+    1
+    """
 
     session: Session
     name: str
@@ -75,6 +82,11 @@ class Profile:
 
     @property
     def context(self) -> OpenCLContext:
+        """The OpenCL context of its device: queues, clocks and limits.
+
+        >>> run.context.spec.name == step.device_name
+        True
+        """
         assert isinstance(self.session.executor, OpenCLContext)
         return self.session.executor
 
@@ -107,18 +119,37 @@ class Profile:
         self.session.recorder = self.session.resident.recorder = recorder
 
     def on(self) -> None:
-        """The steps to come are recorded. Waits for those under way; nothing is compiled."""
+        """The steps to come are recorded. Waits for those under way; nothing is compiled.
+
+        >>> with ht.profile(step, sensors=False) as run:
+        ...     run.off()
+        ...     loss = step(x, y)                   # not recorded
+        ...     run.on()
+        ...     loss = step(x, y)
+        >>> len(run.run.steps)
+        1
+        """
         self._recorder.start()
 
     def off(self) -> None:
-        """The steps to come are not recorded, and run as if there were no profile."""
+        """The steps to come are not recorded, and run as if there were no profile.
+
+        >>> with ht.profile(step, sensors=False) as run:
+        ...     loss = step(x, y)
+        ...     run.off()                           # the rest as if there were no profile
+        """
         self._recorder.stop()
         self._run = None
 
     def audit(self, step: Callable[[], object], pairs: int = 20) -> Audited:
         """What recording and sampling cost, from `pairs` of steps with and without them in random
         order. `step` makes one and waits for its result: `lambda: float(step(x, y))`. These train,
-        too, and are not part of the profile."""
+        too, and are not part of the profile.
+
+        >>> cost = run.audit(lambda: float(step(x, y)), pairs=5)
+        >>> cost.wall
+        Overhead(...)
+        """
         aside = _recorder(self.session)
         aside.start()
         before = self.session.recorder
@@ -147,7 +178,12 @@ class Profile:
     def check(self, step: Callable[[], object], steps: int = 5) -> Check:
         """Whether the driver's event times are true: so many steps more in which every launch is
         waited for, held against the host's clock and against the steps recorded so far. `step`
-        makes one and waits, as for `audit`; these train, too, and are not part of the profile."""
+        makes one and waits, as for `audit`; these train, too, and are not part of the profile.
+
+        >>> found = run.check(lambda: float(step(x, y)), steps=1)
+        >>> len(found.kernels) > 3
+        True
+        """
         queued = [p for c in self._recorder.calls for p in c.passes]
         if not queued or self._recorder.on:
             raise BadInput("a check of event times", why="it needs recorded steps to compare with",
@@ -159,22 +195,39 @@ class Profile:
         return found
 
     def peaks(self) -> None:
-        """The device's best rates are part of the run afterwards; takes about a second."""
+        """The device's best rates are part of the run afterwards; takes about a second.
+
+        >>> run.peaks()
+        >>> "GFLOPS" in run.table()
+        True
+        """
         self.more += peak_rows(self.context, STUDY, self.place)
         self._run = None
 
     def add(self, rows: Iterable[Row]) -> None:
-        """The run has these rows too, after its own."""
+        """The run has these rows too, after its own.
+
+        >>> run.add([])
+        """
         self.more += rows
         self._run = None
 
     @property
     def place(self) -> str:
+        """The short name of its device, as `--device` takes it.
+
+        >>> run.place in [one.name for one in run.run.places]
+        True
+        """
         return self.context.found.label
 
     @property
     def run(self) -> Run:
-        """Everything that was recorded, as the rows of a run file."""
+        """Everything that was recorded, as the rows of a run file.
+
+        >>> run.run.steps[0].subject
+        'training b8'
+        """
         if self._run is None:
             if not any(c.passes for c in self._recorder.calls):
                 raise BadInput("a profile without a step", why="none was run while it was on",
@@ -193,12 +246,19 @@ class Profile:
 
     @tells_the_callers_line
     def table(self) -> str:
-        """For a terminal: where time and memory went, and what recording cost."""
+        """For a terminal: where time and memory went, and what recording cost.
+
+        >>> print(run.table())
+        training b8 ...
+        """
         return text(self.run)
 
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str]) -> None:
-        """`path` is a run file with all of it; one that is there is refused."""
+        """`path` is a run file with all of it; one that is there is refused.
+
+        >>> run.save("run.htr")
+        """
         write_run(self.run, path)
 
     def _rows(self) -> list[Row]:
@@ -227,7 +287,14 @@ def profile(step: Resident | Callable[..., Any], *, name: str = "", sensors: boo
     block; or a function that runs torch on the CPU, and `run` is called in its place. `name` is
     what its rows are called, such as "ResNet50 b16"; else what it is. `sensors`: whether a process
     beside this one reads the machine's sensors meanwhile. `sheet` is a power sheet (docs/sheets.md)
-    from which joules are estimated."""
+    from which joules are estimated.
+
+    >>> with ht.profile(step, sensors=False) as run:
+    ...     for _ in range(3):
+    ...         loss = step(x, y)
+    >>> print(run.table())
+    training b8 ...
+    """
     sensing = Sensing(None if sheet is None else read_sheet(sheet), samples=sensors)
     session = getattr(step, "session", None)
     if isinstance(session, Session):

@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 class TorchProfile:
     """A profile while it is taken, and afterwards what was found.
 
-    Inside the `with` block it is called in place of the function: each call is a step."""
+    Inside the `with` block it is called in place of the function: each call is a step.
+
+    >>> with ht.profile(model, name="eager", sensors=False) as run:
+    ...     scores = run(x)                     # called in place of `model`
+    >>> len(run.run.steps)
+    1
+    """
 
     call: Callable[..., Any]
     name: str
@@ -57,7 +63,12 @@ class TorchProfile:
 
     @tells_the_callers_line
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the function gives, its operations recorded."""
+        """What the function gives, its operations recorded.
+
+        >>> with ht.profile(model, sensors=False) as run:
+        ...     run(x).shape
+        torch.Size([8, 2])
+        """
         if self._ops is None or self._took_ns:
             raise BadInput(f"a step of {self.name} outside its profile",
                            fix="call it inside `with ht.profile(function) as run:`")
@@ -65,7 +76,13 @@ class TorchProfile:
             return self.call(*args, **kwargs)
 
     def rows(self, first_id: int = 0) -> Iterable[Row]:
-        """All but the clock; step ids begin at `first_id`."""
+        """All but the clock; step ids begin at `first_id`.
+
+        >>> with ht.profile(model, sensors=False) as run:
+        ...     scores = run(x)
+        >>> len(list(run.rows())) > 3
+        True
+        """
         if self._ops is None or not self._ops.steps:
             raise BadInput("a profile without a step", why="none was run while it was on",
                            fix="with ht.profile(function) as run: run(x, y)")
@@ -74,7 +91,13 @@ class TorchProfile:
 
     @property
     def run(self) -> Run:
-        """Everything that was recorded, as the rows of a run file."""
+        """Everything that was recorded, as the rows of a run file.
+
+        >>> with ht.profile(model, name="eager", sensors=False) as run:
+        ...     scores = run(x)
+        >>> run.run.steps[0].subject
+        'eager'
+        """
         info = RunInfo(id=uuid.uuid4().hex, command="ht.profile", started_utc=self._began,
                        duration_ns=self._took_ns, status="complete")
         made = self.rows()
@@ -87,10 +110,21 @@ class TorchProfile:
 
     @tells_the_callers_line
     def table(self) -> str:
-        """For a terminal: where the time went."""
+        """For a terminal: where the time went.
+
+        >>> with ht.profile(model, name="eager", sensors=False) as run:
+        ...     scores = run(x)
+        >>> print(run.table())
+        eager ...
+        """
         return text(self.run)
 
     @tells_the_callers_line
     def save(self, path: str | os.PathLike[str]) -> None:
-        """`path` is a run file with all of it; one that is there is refused."""
+        """`path` is a run file with all of it; one that is there is refused.
+
+        >>> with ht.profile(model, sensors=False) as run:
+        ...     scores = run(x)
+        >>> run.save("eager.htr")
+        """
         write_run(self.run, path)
