@@ -1,20 +1,101 @@
-"""The examples of the README and of docs run as they stand there."""
+"""The examples of the README and of docs run as they stand there.
+
+Blocks that begin with ```python and ```sh are run, in order and in an empty folder; those marked
+`notest` need what this machine does not have. A block that begins with `# NAME.py` is also a file
+of that name; of a shell block the lines that call handtorch are run."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+import shlex
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from handtorch.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 README, STATE = ROOT / "README.md", ROOT / "docs" / "state.md"
 OFFLOAD = ROOT / "docs" / "offload.md"
+HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+LONG = ("android-termux",)                          # every kernel is tried there
+BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
-def test_the_example_trains(opencl_device: object) -> None:
+def run_page(page: Path) -> tuple[dict[str, Any], str]:
+    """All blocks of a page, here: the names that its Python has made, and all that was printed."""
+    names: dict[str, Any] = {"__name__": page.stem}
+    out, err = io.StringIO(), io.StringIO()
+    for kind, text in BLOCK.findall(page.read_text()):
+        if kind == "python":
+            if named := re.match(r"# (\w+\.py)\n", text):
+                Path(named[1]).write_text(text)
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, page.name, "exec"), names)
+            continue
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["handtorch"]:
+                with contextlib.redirect_stderr(err):
+                    code = main(words[1:], out, err)
+                assert code == 0, f"{line}\n{err.getvalue()}"
+    return names, out.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty one to be in, as somebody has who tries a page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "net", raising=False)
+    return tmp_path
+
+
+@pytest.mark.spread
+@pytest.mark.parametrize("page", [
+    pytest.param(page, id=page.stem, marks=[pytest.mark.slow] if page.stem in LONG else [])
+    for page in HOW_TO])
+def test_a_how_to_does_what_it_says(page: Path, opencl_device: Any, folder: Path,
+                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HANDTORCH_DEVICE", opencl_device.label)
+    names, out = run_page(page)
+    match page.stem:
+        case "train-my-own-model":
+            assert names["accuracy"] > 0.95 and (folder / "better.ht").exists()
+        case "personalise-the-last-layer":
+            assert names["changed"] == ["1.weight", "1.bias"]
+        case "fit-a-memory-budget":
+            fitted, whole = names["step"].fitted, names["whole"]
+            assert fitted.held_bytes <= 0.8 * whole.held_bytes
+            assert fitted.again or fitted.parts > 1
+        case "add-an-op":
+            assert out.split()[1:] == ["True", "False"]
+        case "add-a-sensor":
+            assert out == "gpu_usr_c (43.5,)\n"
+
+
+def test_the_commands_of_the_readme_do_it(opencl_device: Any, folder: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those outside its table; each leaves what the next one needs."""
+    monkeypatch.setenv("HANDTORCH_DEVICE", opencl_device.label)
+    _, out = run_page(README)
+    assert "labels met" in out and (folder / "mine.ht").exists()
+
+
+def test_links_lead_somewhere() -> None:
+    pages = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
+    pages += [*ROOT.glob("docs/*.md"), *HOW_TO]
+    lost = [f"{page.name}: {to}" for page in pages for to in LINK.findall(page.read_text())
+            if "://" not in to and not (page.parent / to).exists()]
+    assert lost == []
+
+
+def test_the_example_trains(opencl_device: object, folder: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
