@@ -32,6 +32,7 @@ COMMANDS = {
     "profile": "handtorch.cli.profile",
     "recognize": "handtorch.cli.recognize",
     "relay": "handtorch.cli.relay",
+    "report": "handtorch.cli.report",
     "serve": "handtorch.cli.serve",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",
