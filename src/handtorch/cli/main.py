@@ -26,6 +26,7 @@ from handtorch.errors import BadInput, HandTorchError
 COMMANDS = {
     "bench": "handtorch.cli.bench",
     "devices": "handtorch.cli.devices",
+    "doctor": "handtorch.cli.doctor",
     "infer": "handtorch.cli.infer",
     "place": "handtorch.cli.place",
     "plan": "handtorch.cli.plan",

@@ -193,11 +193,11 @@ def _recognize(run: Run) -> Told:
     here, cloud = (best("inference", where) for where in ("device", "cloud"))
     if here is None or cloud is None:
         return
-    phone = [best("inference on the paper's phone", where) for where in ("device", "cloud")]
-    slow = "" if None in phone else "; on the paper's phone (simulated) {:,.0f} and {:,.0f}".format(
-        *phone)
+    slow, far = (best("inference on the paper's phone", where) for where in ("device", "cloud"))
+    phone = "" if slow is None or far is None else (
+        f"; on the paper's phone (simulated) {slow:,.0f} and {far:,.0f}")
     yield (f"A picture is recognised in {here:.0f} ms here, in {cloud:.0f} ms by a cloud on the "
-           f"same cores{_beside(run, 'recognize')}{slow}.")
+           f"same cores{_beside(run, 'recognize')}{phone}.")
 
 
 def _auto(run: Run) -> Told:
