@@ -139,7 +139,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         command = cast(Command, importlib.import_module(COMMANDS[name]))
         sub = subparsers.add_parser(
             name, help=command.HELP, description=f"{command.HELP}.", allow_abbrev=False,
-            epilog=f"example: {command.EXAMPLE}")
+            epilog=f"example: {command.EXAMPLE}",
+            formatter_class=argparse.RawDescriptionHelpFormatter)   # an example stays one line
         command.add_args(sub)
         for option in ("json", *command.COMMON):
             _add_common(sub, option)
