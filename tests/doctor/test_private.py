@@ -11,8 +11,8 @@ WORDS = ("jane", "janes-phone", "Jane Doe")
 
 
 @pytest.mark.parametrize("text", [
-    "cannot read /data/data/com.termux/files/home/x", "see ~/.cache/handtorch", "/storage/emulated/0/a",
-    "owned by jane", "on janes-phone", "of Jane Doe, 3", r"C:\Users\jane",
+    "cannot read /data/data/com.termux/files/home/x", "see ~/.cache/handtorch",
+    "/storage/emulated/0/a", "owned by jane", "on janes-phone", "of Jane Doe, 3", r"C:\Users\jane",
     "GPU-3f2504e0-4f89-41d3-9a0c-0305e82c3301", "hid-aa:bb:cc:dd:ee:ff-battery",
     "Serial number: A17X2", "serial=0042"])
 def test_what_tells_of_the_owner(text: str) -> None:

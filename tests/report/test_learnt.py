@@ -11,8 +11,8 @@ import pytest
 
 from handtorch.record import Published, Result, Run, RunInfo, Verdict
 from handtorch.report.learnt import BUSY, MOST, busy, learnt
-from handtorch.studies import daily, digits, recognize_findings, rnn, rnn_load, sgemm
 from handtorch.studies import backprop_findings as backprop
+from handtorch.studies import daily, digits, recognize_findings, rnn, rnn_load, sgemm
 from handtorch.studies import rnn_findings as findings
 from handtorch.studies import training_rows as training
 from handtorch.studies.rnn_strategies import TITLES, E
@@ -77,8 +77,8 @@ self-test.
 A captured PyTorch step learns digits to 96.4%, PyTorch itself to 96.1%, 3.83 times as fast.
 Matrix products reach 126 GFLOPS (n = 512), 66.3 times the naive kernel's 1.9, 0.92 times the \
 CPU's BLAS.
-Op by op, copies are 34 to 42 % of the work (published for phones: 91 %); kept on the device a \
-step is 1.7 to 4.1 times as fast as torch's.
+Op by op, copies are 34 to 42 % of kernels and copies (published for phones: 91 %); kept on the \
+device a step is 1.7 to 4.1 times as fast as torch's.
 An LSTM of 2 x 32 takes 0.452 ms a window, 31.8 times as fast as one CPU thread, MobiRNN's way \
 5.04 times.
 Which place runs an LSTM sooner: under no and low load the device; under medium load nobody knows; \

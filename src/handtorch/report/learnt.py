@@ -121,7 +121,7 @@ def _backprop(run: Run) -> Told:
     told = []
     if moved:
         beside = "" if paper is None else f" (published for phones: {_n(paper)} %)"
-        told.append(f"op by op, copies are {_span(moved)} % of the work{beside}")
+        told.append(f"op by op, copies are {_span(moved)} % of kernels and copies{beside}")
     if ratios:
         told.append(f"kept on the device a step is {_span(ratios)} times as fast as torch's"
                     f"{_beside(run, 'backprop')}")
