@@ -82,3 +82,11 @@ def test_figures() -> None:
     assert figure_text(figure(2.5e6, unit="B/s")) == "2.5 MB/s"
     assert figure_text(figure(12.0)) == "12 FLOP/s"
     assert figure_text(None) == "not measured"
+
+
+def test_what_was_measured_beside_other_programs_is_doubtful() -> None:
+    fast = device(benchmark={"copy": figure(9e9)}, others_share=0.31)
+    slow = device(benchmark={"copy": figure(3e9)}, others_share=0.01)
+    assert [(d.what, d.said) for d in compare(record(fast), record(slow))][1:] == [
+        ("doubtful", "other programs used 31% of the cores while A was measured")]
+    assert compare(record(fast), record({**fast, "others_share": "evil"})) == []

@@ -118,7 +118,8 @@ def test_a_page_and_a_comparison(site: Site) -> None:
 @pytest.mark.parametrize("path", [
     "/run/../secret.htr", "/run/..%2fsecret.htr", "/run/%2e%2e/secret.htr", "/run/",
     "/run/none.htr", "/run//etc/passwd", "/run/a.htr/", "/run/%00", "/live/none.htr",
-    "/events/none.htr", "/other", "/compare?run=a.htr&run=..%2fsecret.htr", "/compare/", "/api/", "/run/runs/a.htr"])
+    "/events/none.htr", "/other", "/compare?run=a.htr&run=..%2fsecret.htr", "/compare/",
+    "/api/", "/run/runs/a.htr"])
 def test_nothing_but_listed_runs_is_served(site: Site, path: str) -> None:
     a_run(site.folder / "a.htr")
     a_run(site.folder.parent / "secret.htr", "handtorch secret")

@@ -84,13 +84,15 @@ def _say(text: str) -> None:
 
 
 def _line(device: dict[str, Any]) -> str:
-    from handtorch.doctor.compare import figure_text
+    from handtorch.doctor.compare import busy_share, figure_text
 
     figures = ", ".join(f"{name} {figure_text(figure)}"
                         for name, figure in device["benchmark"].items())
     why = f"not measured: {device['benchmark_reason']}" if device["benchmark_reason"] else ""
+    share = busy_share(device)
+    beside = "" if share is None else f" (beside other programs: {share:.0%} of the cores)"
     return (f"{device['label']}: {device['name']}, driver {device['driver']}, self-test "
-            f"{device['self_test']['state']}; {figures or why or 'not measured'}")
+            f"{device['self_test']['state']}; {figures or why or 'not measured'}{beside}")
 
 
 def _sensors(record: dict[str, Any]) -> str:

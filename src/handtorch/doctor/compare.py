@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from handtorch.baseline.fair import MOST_OTHERS
+
 _FACTS = ("name", "vendor", "platform", "platform_version", "device_version", "opencl_c", "driver",
           "kind", "default", "embedded")
 _MOST_SHOWN = 120           # characters of a value
@@ -63,7 +65,8 @@ def told(found: Sequence[Difference]) -> str:
     """For people: a heading for each part, a line for each difference."""
     if not found:
         return "They say the same.\n"
-    lines, of = [], ""
+    lines: list[str] = []
+    of = ""
     for d in found:
         if d.of != of:
             lines += ["", d.of] if lines else [d.of]
@@ -81,8 +84,20 @@ def _devices(of: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Di
         word = part.replace("_", "-")
         yield from _parts(of, {f"{word} {n}": a[part].get(n) for n in names},
                           {f"{word} {n}": b[part].get(n) for n in names})
-    for name in dict.fromkeys((*a["benchmark"], *b["benchmark"])):
-        yield from _measured(of, name, a["benchmark"].get(name), b["benchmark"].get(name))
+    measured = [d for name in dict.fromkeys((*a["benchmark"], *b["benchmark"]))
+                for d in _measured(of, name, a["benchmark"].get(name), b["benchmark"].get(name))]
+    yield from measured
+    for side, device in (("A", a), ("B", b)):
+        if measured and (share := busy_share(device)) is not None:
+            yield Difference(of, "doubtful", a.get("others_share"), b.get("others_share"),
+                             f"other programs used {share:.0%} of the cores while {side} was "
+                             "measured")
+
+
+def busy_share(device: Mapping[str, Any]) -> float | None:
+    """How much of the cores others used meanwhile; None where that was little, or is not known."""
+    share = device.get("others_share")
+    return share if isinstance(share, float) and MOST_OTHERS < share <= 1 else None
 
 
 def _parts(of: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Difference]:

@@ -55,7 +55,12 @@ def _device(found: FoundDevice, is_default: bool, may: bool, measure: bool,
             say: Callable[[str], None]) -> dict[str, Any]:
     facts = found.spec.to_dict()
     say(f"{found.label}: self-test" if may else f"{found.label}: not tested")
-    tested = selftest.verdict(found, run=may)
+
+    def told_of(done: int, of: int) -> None:
+        if done and done % (of // 4 or 1) == 0:
+            say(f"{found.label}: self-test, {done} of {of} cases")
+
+    tested = selftest.verdict(found, may, told_of)      # made once for each driver
     told: dict[str, Any] = {
         "label": found.label, "default": is_default, "embedded": found.embedded,
         **{name: facts[name] for name in _NAMES},
