@@ -29,7 +29,7 @@ RANK = {
     "pipeline": 4, "runtime": 4,
     "tune": 5, "zoo": 5, "baseline": 5, "api": 5, "selftest": 5,
     "profile": 6, "offload": 6, "cloud": 6, "bench": 6,
-    "studies": 7,
+    "studies": 7, "doctor": 7,
     "cli": 8,
     "__init__": 9, "__main__": 9,
 }  # fmt: skip

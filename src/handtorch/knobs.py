@@ -74,3 +74,14 @@ def parent_process() -> int | None:
 def set_for_loader(name: str, setting: str) -> None:
     """Tell a library something; works only before it is loaded."""
     os.environ[name] = setting
+
+
+_PEOPLE = ("USER", "LOGNAME", "USERNAME", "SUDO_USER", "HOSTNAME", "HOST", "EMAIL", "NAME")
+
+
+def private_words() -> frozenset[str]:
+    """What the environment tells of its owner: names, and every path in it."""
+    names = {os.environ.get(name, "") for name in _PEOPLE}
+    paths = {part for text in os.environ.values() for part in text.split(os.pathsep)
+             if "/" in part}
+    return frozenset(word for word in names | paths if word)

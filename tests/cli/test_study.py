@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 from handtorch.cli import main as cli
 from handtorch.cli import study as command
 from handtorch.record import Result, Verdict, read_run
+from handtorch.record.progress import Progress
+from handtorch.report.folder import Folder
 from handtorch.runtime.opencl.discover import FoundDevice
-from handtorch.studies import STUDIES
+from handtorch.studies import QUICK_S, STUDIES
 from handtorch.studies.study import Setting
 
 pytestmark = [pytest.mark.usefixtures("opencl_device"), pytest.mark.spread]
@@ -72,8 +75,11 @@ def test_all_runs_every_study_into_one_file_and_one_page(
     code, out, _ = call("study", "all", "--quick", "--device", opencl_device.short)
     assert code == 0
     (file,), (page,) = tmp_path.glob("runs/all-*.htr"), tmp_path.glob("runs/all-*.html")
-    assert out == (f"table of one\n\ntable of two\n\nrun file  runs/{file.name}\n"
-                   f"page      runs/{page.name}\n")
+    told, _, learnt = out.partition("\n\nWhat was learnt about this device:\n")
+    assert told == (f"table of one\n\ntable of two\n\nrun file  runs/{file.name}\n"
+                    f"page      runs/{page.name}")
+    assert learnt.startswith(f"{opencl_device.label} is {opencl_device.spec.name}, ")
+    assert len(learnt.splitlines()) == 1        # made-up studies teach nothing else
     assert capsys.readouterr().err == "one done\ntwo done\n"
     run = read_run(file)
     assert run.info.command == f"handtorch study all --quick --device {opencl_device.short}"
@@ -90,6 +96,36 @@ def test_json_is_one_record_with_the_files(studies: Callable[..., None], tmp_pat
     assert (record["run_file"], record["page"]) == ("my.htr", "my.html")
     assert [v["study"] for v in record["verdicts"]] == ["two"]
     assert (tmp_path / "my.html").exists()
+
+
+def test_json_of_all_has_the_lines_too(studies: Callable[..., None]) -> None:
+    studies(one=nothing)
+    record = json.loads(call("study", "all", "--json")[1])
+    assert len(record["learnt"]) == 1 and "learnt" not in json.loads(
+        call("study", "one", "--json")[1])
+
+
+def test_who_follows_sees_the_rows_and_how_far_it_is(
+        studies: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
+    seen: list[tuple[str, int, Progress | None]] = []
+
+    def look() -> None:
+        (entry,) = Folder(tmp_path).entries()
+        seen.append((entry.state, entry.results, entry.progress))
+    studies(one=nothing, two=look)
+    monkeypatch.setattr(command, "QUICK_S", {"one": 30.0, "two": 10.0})
+    assert call("study", "all", "--quick", "--out", "run.htr")[0] == 0
+    ((state, results, said),) = seen
+    assert (state, results) == ("running", 1)   # of `one`; that of `two` waits for a message
+    assert said is not None and said.alive and said.text == "one done" and said.share is not None
+    assert re.fullmatch(r"\d+ %, about \d+ s left: one done\n"
+                        r"\d+ %, about \d+ s left: two done\n", capsys.readouterr().err)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["run.html", "run.htr"]
+
+
+def test_every_study_has_its_time_in_the_quick_form() -> None:
+    assert set(QUICK_S) == set(STUDIES)
 
 
 def test_interrupted_in_the_middle_everything_before_is_kept(

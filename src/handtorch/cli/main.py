@@ -26,12 +26,14 @@ from handtorch.errors import BadInput, HandTorchError, nearest
 COMMANDS = {
     "bench": "handtorch.cli.bench",
     "devices": "handtorch.cli.devices",
+    "doctor": "handtorch.cli.doctor",
     "infer": "handtorch.cli.infer",
     "place": "handtorch.cli.place",
     "plan": "handtorch.cli.plan",
     "profile": "handtorch.cli.profile",
     "recognize": "handtorch.cli.recognize",
     "relay": "handtorch.cli.relay",
+    "report": "handtorch.cli.report",
     "serve": "handtorch.cli.serve",
     "study": "handtorch.cli.study",
     "train": "handtorch.cli.train",
@@ -137,7 +139,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         command = cast(Command, importlib.import_module(COMMANDS[name]))
         sub = subparsers.add_parser(
             name, help=command.HELP, description=f"{command.HELP}.", allow_abbrev=False,
-            epilog=f"example: {command.EXAMPLE}")
+            epilog=f"example: {command.EXAMPLE}",
+            formatter_class=argparse.RawDescriptionHelpFormatter)   # an example stays one line
         command.add_args(sub)
         for option in ("json", *command.COMMON):
             _add_common(sub, option)

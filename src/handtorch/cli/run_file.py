@@ -32,16 +32,22 @@ def page_of(path: Path) -> Path:
     return write_page(read_run(path), path.with_suffix(".html"))
 
 
-def show(args: Namespace, out: TextIO, told: Sequence[str], **files: Path) -> None:
+def show(args: Namespace, out: TextIO, told: Sequence[str], summary: bool = False, **files: Path
+         ) -> None:
     """What was found and where it is kept; with --json the whole record with its files. The run
-    file is the one called `run_file`."""
+    file is the one called `run_file`; `summary` ends with what it taught about the device."""
     from handtorch.record import read_run, to_json
+    from handtorch.report.learnt import learnt
 
+    run = read_run(files["run_file"])
+    lines = learnt(run) if summary else ()
     if args.json:
-        record = json.loads(to_json(read_run(files["run_file"])))
+        record = {**({"learnt": lines} if summary else {}), **json.loads(to_json(run))}
         out.write(json.dumps({**{name: str(path) for name, path in files.items()}, **record})
                   + "\n")
         return
     names = {name: name.replace("_", " ") for name in files}
     wide = max(len(name) for name in names.values())
-    out.write("\n".join([*told, *(f"{names[n]:<{wide}}  {path}" for n, path in files.items()), ""]))
+    ending = ["", "What was learnt about this device:", *lines] if lines else []
+    out.write("\n".join([*told, *(f"{names[n]:<{wide}}  {path}" for n, path in files.items()),
+                         *ending, ""]))

@@ -5,15 +5,20 @@ from __future__ import annotations
 import glob
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from handtorch.cli.main import EXIT_OK
+from handtorch.cli.progress import Course
 from handtorch.cli.run_file import fresh, page_of, progress, show
 from handtorch.errors import BadInput
-from handtorch.studies import STUDIES
+from handtorch.studies import QUICK_S, STUDIES
+
+if TYPE_CHECKING:
+    from handtorch.runtime.opencl.discover import FoundDevice
+    from handtorch.studies.study import Study
 
 HELP = "Repeat a paper's experiments on this device, beside what was published"
 EXAMPLE = "handtorch study sgemm --quick"
@@ -41,10 +46,8 @@ def add_args(parser: ArgumentParser) -> None:
 
 def run(args: Namespace, out: TextIO) -> int:
     """Run the studies into one run file and make its page; an interrupted run is kept too."""
-    from handtorch.record import RunWriter
     from handtorch.runtime.opencl.discover import choose
-    from handtorch.studies.kept import held
-    from handtorch.studies.study import Setting, options_of, record_setting, resumes, study
+    from handtorch.studies.study import options_of, study
 
     if args.list:
         return _list(args, out)
@@ -55,24 +58,44 @@ def run(args: Namespace, out: TextIO) -> int:
     options = _options(args, [option for module in chosen for option in options_of(module)])
     device = choose(options.pop("device") or None)
     path = args.out or fresh(args.name)
-    told = []
-    again = len(chosen) == 1 and resumes(chosen[0]) and _kept(path).exists()
-    keeps = any(resumes(module) for module in chosen)
     try:
-        with (held(_kept(path)) if keeps else nullcontext(),
-              RunWriter.create(path, _command(args, device.label), replace=again) as record):
-            if again:
-                _sweep(path, record.part)
-            record_setting(record, device)
-            for module in chosen:
-                own = {k: v for k, v in options.items() if k in options_of(module)}
-                at = Setting(device, record, args.quick, progress, own, _kept(path))
-                told.append(module.run(at))
+        told = _run_into(path, args, device, chosen, options)
     except KeyboardInterrupt:
         progress(f"what was measured so far is in {path} and {page_of(path)}")
         raise
-    show(args, out, told, run_file=path, page=page_of(path))
+    show(args, out, told, args.name == ALL, run_file=path, page=page_of(path))
     return EXIT_OK
+
+
+def _run_into(path: Path, args: Namespace, device: FoundDevice, chosen: Sequence[Study],
+              options: Mapping[str, str]) -> list[str]:
+    """The studies' texts; their rows are in the file, however it ends."""
+    from handtorch.record import RunWriter
+    from handtorch.record.progress import ProgressFile
+    from handtorch.studies.kept import held
+    from handtorch.studies.study import Setting, options_of, record_setting, resumes
+
+    names = list(STUDIES) if args.name == ALL else [args.name]
+    again = len(chosen) == 1 and resumes(chosen[0]) and _kept(path).exists()
+    keeps = any(resumes(module) for module in chosen)
+    told = []
+    with (held(_kept(path)) if keeps else nullcontext(),
+          RunWriter.create(path, _command(args, device.label), replace=again) as record,
+          ProgressFile(path) as file,
+          Course(names, QUICK_S if args.quick else {}, said=file.say) as course):
+        def say(text: str) -> None:
+            record.flush()              # between two measurements: who follows the run sees them
+            course(text)
+
+        if again:
+            _sweep(path, record.part)
+        record_setting(record, device)
+        for name, module in zip(names, chosen, strict=True):
+            course.begin(name)
+            own = {k: v for k, v in options.items() if k in options_of(module)}
+            told.append(module.run(Setting(device, record, args.quick, say, own, _kept(path))))
+            record.flush()
+    return told
 
 
 def _options(args: Namespace, known: Sequence[str]) -> dict[str, str]:

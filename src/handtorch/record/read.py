@@ -26,17 +26,18 @@ def read_run(path: str | Path) -> Run:
 
     Every row is checked again as it is read. Holds the whole run in memory, twice for a moment."""
     path = Path(path)
-    _check_header(path)
+    check_header(path)
     try:
         with closing(_into_memory(path)) as db:
-            _check_identity(path, db)
+            check_version(path, db)
+            _check_pages(path, db)
             migrate(db)
             return _load(path, db)
     except sqlite3.Error as error:
         raise StorageError(f"run file {path}", why=str(error), fix=_DAMAGED) from error
 
 
-def _check_header(path: Path) -> None:
+def check_header(path: Path) -> None:
     """Refuse what is no SQLite file, or is shorter than its own header says."""
     what = f"run file {path}"
     try:
@@ -77,8 +78,8 @@ def _into_memory(path: Path) -> sqlite3.Connection:
     return memory
 
 
-def _check_identity(path: Path, db: sqlite3.Connection) -> None:
-    """Refuse other people's databases, versions to come, and damaged pages."""
+def check_version(path: Path, db: sqlite3.Connection) -> int:
+    """The version of its schema; refuses other people's databases and versions to come."""
     what = f"run file {path}"
     (application,) = db.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
@@ -88,29 +89,42 @@ def _check_identity(path: Path, db: sqlite3.Connection) -> None:
     if version > SCHEMA_VERSION:
         raise StorageError(what, why=f"its schema is version {version}, this HandTorch reads up to "
                            f"{SCHEMA_VERSION}", fix="upgrade HandTorch")
+    if version < 1:
+        raise StorageError(what, why=f"its schema is version {version}", fix=_DAMAGED)
+    return int(version)
+
+
+def _check_pages(path: Path, db: sqlite3.Connection) -> None:
     (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    if version < 1 or found != "ok":
-        why = f"its schema is version {version}" if found == "ok" else found
-        raise StorageError(what, why=why, fix=_DAMAGED)
+    if found != "ok":
+        raise StorageError(f"run file {path}", why=found, fix=_DAMAGED)
 
 
 def _load(path: Path, db: sqlite3.Connection) -> Run:
-    infos = tuple(_rows(path, db, RunInfo))
+    info = load_info(path, db)
+    tables: dict[str, Any] = {name: tuple(load_rows(path, db, kind))
+                              for name, kind in CHILDREN.items() if kind is not Machine}
+    machine = next(load_rows(path, db, Machine), None)
+    return Run(info=info, machine=machine, **tables)
+
+
+def load_info(path: Path, db: sqlite3.Connection) -> RunInfo:
+    infos = tuple(load_rows(path, db, RunInfo))
     if len(infos) != 1:
         raise StorageError(f"run file {path}", why=f"table run has {len(infos)} rows, not one",
                            fix=_DAMAGED)
-    tables: dict[str, Any] = {name: tuple(_rows(path, db, kind))
-                              for name, kind in CHILDREN.items() if kind is not Machine}
-    machine = next(_rows(path, db, Machine), None)
-    return Run(info=infos[0], machine=machine, **tables)
+    return infos[0]
 
 
-def _rows(path: Path, db: sqlite3.Connection, kind: type[AnyRow]) -> Iterator[AnyRow]:
+def load_rows(path: Path, db: sqlite3.Connection, kind: type[AnyRow], after: int = 0,
+              most: int = -1) -> Iterator[AnyRow]:
+    """Rows in the order in which they were written, at most so many, without the first `after`."""
     fields = columns(kind)
     flags = [f.name for f in fields if f.type is bool]
     names = [f.name for f in fields]
-    query = f"SELECT {', '.join(names)} FROM {kind.TABLE} ORDER BY rowid"
-    for number, values in enumerate(db.execute(query), 1):
+    query = f"SELECT {', '.join(names)} FROM {kind.TABLE} ORDER BY rowid LIMIT {most:d} "
+    query += f"OFFSET {after:d}"
+    for number, values in enumerate(db.execute(query), after + 1):
         made = dict(zip(names, values, strict=True))
         for flag in flags:  # SQLite has no booleans: 0, 1 or NULL
             made[flag] = bool(made[flag]) if made[flag] in (0, 1) else made[flag]

@@ -16,3 +16,7 @@ STUDIES = {
     "daily": "handtorch.studies.daily",
     "recognize": "handtorch.studies.recognize",
 }
+# Seconds of each quick form on two cores of a virtual machine: for the time left, of which only
+# their ratios matter.
+QUICK_S = {"digits": 7.0, "sgemm": 46.0, "backprop": 27.0, "rnn": 54.0, "training": 84.0,
+           "daily": 7.0, "recognize": 49.0}

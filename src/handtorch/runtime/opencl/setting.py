@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
@@ -27,7 +27,7 @@ def setting_rows(device: FoundDevice, self_test: SelfTestState) -> list[Row]:
     own = "not a CPU" if not shares else "the runtime does not say which cores a part has"
     whole = shares and device.sub is None
     return [
-        _machine(), *_software(),
+        machine(), *software(),
         Device(id=0, name=spec.name, vendor=spec.vendor, platform=spec.platform,
                driver=spec.driver, kind=spec.kind, compute_units=spec.compute_units,
                global_bytes=spec.global_bytes, local_bytes=spec.local_bytes,
@@ -45,7 +45,8 @@ def _cores() -> str:
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
 
 
-def _machine() -> Machine:
+def machine() -> Machine:
+    """The computer; nothing of it names its owner."""
     model, why = _cpu_model()
     return Machine(
         cpu_model=model, cpu_model_reason=why, architecture=platform.machine(),
@@ -64,8 +65,9 @@ def _cpu_model() -> tuple[str | None, str]:
     return (found, "") if found else (None, "/proc/cpuinfo names no model")
 
 
-def _software() -> Iterator[Software]:
-    for name in _PACKAGES:
+def software(names: Sequence[str] = _PACKAGES) -> Iterator[Software]:
+    """Packages and their versions; one that is not there says so."""
+    for name in names:
         try:
             yield Software(name=name, version=version(name))
         except PackageNotFoundError:
