@@ -25,7 +25,7 @@ def test_the_function_is_imported_when_it_is_called(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "a_room", ModuleType("a_room"))
     callable_room("a_room", "a_home.made")
     home = ModuleType("a_home")
-    setattr(home, "made", lambda *args, **options: (args, options))
+    home.__dict__["made"] = lambda *args, **options: (args, options)
     monkeypatch.setitem(sys.modules, "a_home", home)        # only now
     assert sys.modules["a_room"](1, two=2) == ((1,), {"two": 2})    # type: ignore[operator]
 

@@ -235,7 +235,7 @@ def test_what_came_before_the_handshake_was_over_enters_after_it() -> None:
         burst = relay.log().last("up")
     assert burst is not None and burst.last_out_ns is not None
     assert burst.last_out_ns - begin_ns >= 100e6 and burst.whole_ms is not None
-    assert 99 <= burst.whole_ms
+    assert burst.whole_ms >= 99
 
 
 def test_it_sleeps_and_polls_for_what_stands_alone() -> None:

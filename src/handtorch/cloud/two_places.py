@@ -16,7 +16,6 @@ from handtorch.cloud.recognised import Recognised
 from handtorch.errors import HandTorchError
 from handtorch.place.decide import shown_s
 
-
 _END_S = 6.0                # for a connection that is being made: it has 5 (http_link)
 
 
