@@ -14,20 +14,17 @@ import argparse
 import json
 import os
 import signal
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
+from handtorch.cloud.asking import Asking
 from handtorch.cloud.local_server import LocalServer
+from handtorch.cloud.replica_pids import replica_pids
 from handtorch.errors import HandTorchError
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.cloud.asking import Asking, replica_pids
 
 CLIENTS, BLOCK_S = 8, 4.0
 
@@ -64,8 +61,8 @@ def main() -> int:
         one.url                                 # noqa: B018  up before the next: Ray takes ports
         with LocalServer([*options, "--replicas", "2"]) as two:
             servers = {1: one, 2: two}
-            shape = Asking(two.url, name)._link.get(f"/v2/models/{name}")["inputs"][0]["shape"][1:]
-            x = np.random.default_rng(0).standard_normal((1, *shape)).astype("f4")
+            shape = (1, *Asking(two.url, name).row_shape)
+            x = np.random.default_rng(0).standard_normal(shape).astype("f4")
             for server in servers.values():
                 load(server.url, name, x, 3.0)
             for _ in range(args.rounds):

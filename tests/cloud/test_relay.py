@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -73,11 +76,19 @@ def both_ways(near: socket.socket, far: socket.socket, count: int) -> None:
     assert got == {"up": up, "down": down}
 
 
+def there_and_back(near: socket.socket, far: socket.socket) -> None:
+    """The handshake is over afterwards, and what goes up next is a message of its own."""
+    near.sendall(b"?")
+    assert all_of(far, 1) == b"?"
+    far.sendall(b"!")
+    assert all_of(near, 1) == b"!"
+
+
 def test_bytes_arrive_as_they_were_sent_both_ways_at_once() -> None:
     with through(QUICK) as (near, far, relay):
         both_ways(near, far, 600_000)
         log = relay.log()
-    assert log.connections == 1 and log.refused == 0 and log.late.deliveries > 10
+    assert log.connections == 1 and log.refused == 0 and log.late.count > 10
 
 
 def test_with_jitter_loss_and_an_outage_they_still_do() -> None:
@@ -194,6 +205,48 @@ def test_all_connections_share_one_link() -> None:
         for near, far in pairs:
             near.close()
             far.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="stamps are Linux's")
+def test_bytes_enter_when_the_kernel_has_them_however_late_they_are_read() -> None:
+    """A relay that is kept from running when they come, and is back before they are due."""
+    far_away = replace(QUICK, rtt_ms=1000.0)
+    with through(far_away) as (near, far, relay):
+        there_and_back(near, far)
+        os.kill(relay.pid, signal.SIGSTOP)
+        near.sendall(b"late")
+        sent_ns = time.monotonic_ns()
+        time.sleep(0.2)
+        os.kill(relay.pid, signal.SIGCONT)
+        assert all_of(far, 4) == b"late"
+        log = relay.log()
+    burst = log.last("up")
+    assert burst is not None and burst.in_bytes == 4
+    assert burst.first_in_ns <= sent_ns + 50e6
+    assert log.read.most_ms is not None and log.read.most_ms >= 150
+    assert burst.whole_ms is not None and burst.whole_ms >= 499
+
+
+def test_what_came_before_the_handshake_was_over_enters_after_it() -> None:
+    with through(replace(QUICK, rtt_ms=200.0)) as (near, far, relay):
+        begin_ns = time.monotonic_ns()          # nearly all of the handshake is still to come
+        near.sendall(b"soon")
+        assert all_of(far, 4) == b"soon"
+        burst = relay.log().last("up")
+    assert burst is not None and burst.last_out_ns is not None
+    assert burst.last_out_ns - begin_ns >= 100e6 and burst.whole_ms is not None
+    assert burst.whole_ms >= 99
+
+
+def test_it_sleeps_and_polls_for_what_stands_alone() -> None:
+    with through(SLOW) as (near, far, relay):
+        there_and_back(near, far)
+        for _ in range(5):
+            near.sendall(b"ping")
+            assert all_of(far, 4) == b"ping"
+        log = relay.log()
+    assert log.woken.count >= 5 and 0 < log.polled_ms < 200
+    assert log.late.count >= 5
 
 
 def test_more_connections_than_it_takes_are_refused() -> None:

@@ -38,11 +38,11 @@ def test_what_has_not_left_has_no_time() -> None:
 def test_lateness_in_the_middle_and_at_its_worst() -> None:
     writing = Writing()
     for late_ms in [0.1] * 98 + [3.0, 400.0]:
-        writing.delivered(late_ms * 1e6)
-    late = writing.lateness()
-    assert (late.deliveries, late.median_ms, late.most_ms) == (100, pytest.approx(0.1), 400.0)
+        writing.late.add(late_ms * 1e6)
+    late = writing.log("lte", {}, {}).late
+    assert (late.count, late.median_ms, late.most_ms) == (100, pytest.approx(0.1), 400.0)
     assert late.p99_ms == pytest.approx(3.0)
-    assert Writing().lateness().median_ms is None
+    assert Writing().late.late().median_ms is None
 
 
 def test_a_log_keeps_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +58,8 @@ def test_a_log_travels() -> None:
     writing = Writing()
     passed(writing, 1, 10, (30_000_000,))
     passed(writing, 2, 10, ())
-    writing.delivered(-3e5)
+    writing.late.add(-3e5)
+    writing.read.add(1e5)
+    writing.polled_ns = 2e6
     log = writing.log("lte", {"up": 1, "down": 0}, {"up": 0, "down": 0})
     assert log_of(json.loads(json.dumps(log.to_record()))) == log

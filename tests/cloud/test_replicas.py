@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from handtorch.cloud.asking import Asking
 from handtorch.cloud.engines import CPU, ZooModel, open_engine
 from handtorch.cloud.local_server import LocalServer
 from handtorch.cloud.offers import Given, offer_of
+from handtorch.cloud.replica_pids import replica_pids
 from handtorch.errors import BadInput
-from tests.cloud.asking import Asking, replica_pids
 
 MODEL = "SqueezeNet1_1"
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from math import inf
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from handtorch.cloud import two_places
+from handtorch.cloud.client import InCloud
 from handtorch.cloud.recognised import Recognised
 from handtorch.cloud.two_places import TwoPlaces
 from handtorch.errors import HandTorchError
@@ -85,6 +88,41 @@ def test_what_was_given_up_is_never_sent_later(picture: Path) -> None:
     free.set()
     places.close()
     assert len(server.sent) <= 1            # the first was on its way when it was given up
+
+
+def test_a_connect_that_hangs_holds_nobody_for_long(picture: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_places, "_END_S", 0.2)
+    server, free, made = Server(), threading.Event(), threading.Event()
+
+    def connect() -> Server:
+        free.wait(30)
+        made.set()
+        return server
+    places = TwoPlaces({"device": Device()}, connect)
+    assert places.there("png", picture, 0.02, "device").local == "device"
+    begin = time.monotonic()
+    places.close()
+    places.close()
+    assert time.monotonic() - begin < 15 and not made.is_set()
+    free.set()
+    assert made.wait(30)
+    places._cloud.shutdown(wait=True)
+    assert server.closed == 1 and not server.sent       # once it was there, and nothing was sent
+
+
+def test_a_server_that_does_not_even_say_what_it_has(picture: Path,
+                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes the connection and is silent: the real client waits for a minute, we do not."""
+    monkeypatch.setattr(two_places, "_END_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        places = TwoPlaces({"device": Device()}, lambda: InCloud(url, "net"))
+        assert places.there("png", picture, 0.02, "device").local == "device"
+        begin = time.monotonic()
+        places.close()
+        assert time.monotonic() - begin < 15
+    places._cloud.shutdown(wait=True)                   # the end of the listener ends it
 
 
 def test_a_bug_of_ours_is_not_the_servers_fault(picture: Path) -> None:

@@ -139,12 +139,13 @@ def _about(network: Network) -> str:
 
 def _checked(accuracy: Accuracy) -> str:
     return ("rate asked, achieved (least to most), error; delay asked, found, error\n"
-            + "".join(f"{way.line()}\n" for way in accuracy.ways) + _late(accuracy.late)
+            + "".join(f"{way.line()}\n" for way in accuracy.ways) 
+            + _late(accuracy.late) + _late(accuracy.late_alone, "short messages")
             + ("" if accuracy.good else "the check MISSED: rate within 5 %, delay within 2 ms\n"))
 
 
-def _late(late: Late) -> str:
-    return (f"{late.deliveries} deliveries, late by {_ms(late.median_ms)} ms in the middle, "
+def _late(late: Late, what: str = "deliveries") -> str:
+    return (f"{late.count} {what}, late by {_ms(late.median_ms)} ms in the middle, "
             f"{_ms(late.p99_ms)} ms at 99 %, {_ms(late.most_ms)} ms at most\n")
 
 
@@ -152,7 +153,8 @@ def _passed(log: RelayLog) -> str:
     lines = [f"{log.connections} connections, {log.refused} refused, "
              f"{len(log.bursts) + log.left_out} messages; "
              f"packets sent again: {log.lost['up']} up, {log.lost['down']} down",
-             _late(log.late).rstrip()]
+             _late(log.late).rstrip(), _late(log.woken, "times it slept").rstrip()
+             + f"; polled for {_ms(log.polled_ms)} ms instead"]
     if log.bursts:
         lines.append(f"{'conn':>5} {'way':<5}{'bytes':>10}{'whole ms':>12}{'carried ms':>12}")
     for burst in log.bursts[-_SHOWN:]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import http.client
 import json
 import select
-import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from handtorch.cloud.headers import read_header
+from handtorch.cloud.http_link import HttpLink
 from handtorch.cloud.on_device import NO_NAMES, UNTRAINED
 from handtorch.cloud.picture_file import read_picture
 from handtorch.cloud.pictures import decode, encode, reduced
@@ -54,9 +54,8 @@ class Connection:
             raise BadInput(f"--url {url}", why="it names no server", fix="http://HOST:PORT")
         self.url, self._tls = url, parts.scheme == "https"
         self._base = parts.path.rstrip("/")
-        self._http = http.client.HTTPSConnection(
-            parts.hostname, port, timeout=TIMEOUT_S, context=ssl.create_default_context()
-        ) if self._tls else http.client.HTTPConnection(parts.hostname, port, timeout=TIMEOUT_S)
+        self._http = HttpLink(parts.hostname, port, TIMEOUT_S,
+                              ssl.create_default_context() if self._tls else None)
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def get(self, path: str) -> Any:
@@ -96,11 +95,9 @@ class Connection:
             return decode_response(body, None if head is None else int(head))
 
     def cut(self) -> None:
-        """Whoever waits for an answer, in another thread, learns at once that there is none."""
-        sock = self._http.sock
-        if sock is not None:
-            with suppress(OSError):             # it ended by itself meanwhile
-                sock.shutdown(socket.SHUT_RDWR)
+        """Whoever waits for an answer or a connection, in another thread, learns at once that
+        there is none."""
+        self._http.cut()
 
     def close(self) -> None:
         """The next request opens it again."""

@@ -72,7 +72,8 @@ class Kept:
 class Accuracy:
     network: str
     ways: tuple[Kept, Kept]
-    late: Late                          # the relay's own account, while rates were measured
+    late: Late                          # the relay's own account: of streams, the last measured,
+    late_alone: Late                    # and of short messages
 
     @property
     def good(self) -> bool:
@@ -84,9 +85,10 @@ def measured(network: Network, *, seconds: float = 1.0, times: int = 3, pings: i
     """Through relays of this network, made for it: rates over about `seconds`, `times` times."""
     steady = replace(network, jitter_ms=0.0, loss=0.0, outages_s=())
     fluid = replace(steady, up_trace=None, down_trace=None)
-    with _ends(fluid) as (near, far, _):
+    with _ends(fluid) as (near, far, relay):
         delays = [_delays_ms(near, far, pings, network.up_bps),
                   _delays_ms(far, near, pings, network.down_bps)]
+        late_alone = relay.log().late
     rates, late = [], Late(0, None, None, None)
     for way in ways(steady):
         found, late = _rates_mbps(steady, way, seconds, times)
@@ -94,7 +96,7 @@ def measured(network: Network, *, seconds: float = 1.0, times: int = 3, pings: i
     up, down = (Kept(way.name, _asked_mbps(way, _bytes(way, seconds)), spread(mbps),
                      way.delay_ns / 1e6, spread(ms))
                 for way, mbps, ms in zip(ways(steady), rates, delays, strict=True))
-    return Accuracy(network.name, (up, down), late)
+    return Accuracy(network.name, (up, down), late, late_alone)
 
 
 def _bytes(way: Way, seconds: float) -> int:

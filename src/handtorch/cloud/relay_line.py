@@ -21,6 +21,7 @@ class Flow:
         self.last_arrival_ns = 0.0
         self.message: Passing | None = None
         self.is_read = False            # the loop watches the source
+        self.read_from_ns = 0           # since when, by the monotonic clock
         self.is_blocked = False         # the loop watches the sink: it takes no more for now
         self.ended = False              # the source has no more
         self.end_due = self.done = False
@@ -94,6 +95,11 @@ class Line:
                 flow.due.append((data, message))
             touched[flow] = due_ns
         return touched
+
+    @property
+    def in_the_air(self) -> int:
+        """Pieces that have not arrived."""
+        return len(self._flying)
 
     def next_ns(self) -> float | None:
         """When there is something to do."""

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 KEPT = 10_000                   # messages; of more, the latest
-_BUCKET_NS = 50_000
-_BUCKETS = 2000                 # up to 100 ms late; the largest is kept apart
+_BUCKET_NS = 10_000
+_BUCKETS = 10_000               # up to 100 ms late; the largest is kept apart
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Burst:
 
 @dataclass(frozen=True)
 class Late:
-    """By how much deliveries missed the time that the link's arithmetic gives; before it is < 0."""
+    """By how much a time was missed; before it is < 0."""
 
-    deliveries: int
+    count: int
     median_ms: float | None
     p99_ms: float | None
     most_ms: float | None
@@ -63,7 +63,10 @@ class RelayLog:
     refused: int                        # more at once than it takes, or nobody at the target
     packets: Mapping[str, int]          # by way
     lost: Mapping[str, int]             # sent again, by way
-    late: Late
+    late: Late                          # deliveries, after what the link's arithmetic gives
+    read: Late                          # bytes read, after the kernel had them; delays nothing
+    woken: Late                         # ends of sleeps; it sleeps less for it
+    polled_ms: float                    # instead of sleeping
     bursts: tuple[Burst, ...]
     left_out: int                       # messages before these
 
@@ -83,7 +86,8 @@ def log_of(record: Mapping[str, Any]) -> RelayLog:
     derived = {"whole_ms", "carried_ms"}
     bursts = tuple(Burst(**{k: v for k, v in told.items() if k not in derived})
                    for told in record["bursts"])
-    return RelayLog(**{**record, "late": Late(**record["late"]), "bursts": bursts})
+    lates = {name: Late(**record[name]) for name in ("late", "read", "woken")}
+    return RelayLog(**{**record, **lates, "bursts": bursts})
 
 
 @dataclass
@@ -113,6 +117,31 @@ class Passing:
                      self.last_in_ns, self.first_out_ns, self.last_out_ns, self.delay_ms)
 
 
+class Lates:
+    """A histogram of how late something was."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._most_ns: float | None = None
+
+    def add(self, late_ns: float) -> None:
+        self._counts[max(-_BUCKETS, min(_BUCKETS, round(late_ns / _BUCKET_NS)))] += 1
+        if self._most_ns is None or late_ns > self._most_ns:
+            self._most_ns = late_ns
+
+    def late(self) -> Late:
+        most_ms = None if self._most_ns is None else self._most_ns / 1e6
+        return Late(self._counts.total(), self._quantile(0.5), self._quantile(0.99), most_ms)
+
+    def _quantile(self, share: float) -> float | None:
+        seen, count = 0, self._counts.total()
+        for bucket in sorted(self._counts):
+            seen += self._counts[bucket]
+            if seen >= share * count:
+                return bucket * _BUCKET_NS / 1e6
+        return None
+
+
 @dataclass
 class Writing:
     """The log of a relay that runs."""
@@ -121,33 +150,18 @@ class Writing:
     refused: int = 0
     messages: int = 0
     passing: deque[Passing] = field(default_factory=lambda: deque(maxlen=KEPT))
-    late: Counter[int] = field(default_factory=Counter)
-    most_late_ns: float | None = None
+    late: Lates = field(default_factory=Lates)
+    read: Lates = field(default_factory=Lates)
+    woken: Lates = field(default_factory=Lates)
+    polled_ns: float = 0.0
 
     def begin(self, message: Passing) -> Passing:
         self.messages += 1
         self.passing.append(message)
         return message
 
-    def delivered(self, late_ns: float) -> None:
-        self.late[max(-_BUCKETS, min(_BUCKETS, round(late_ns / _BUCKET_NS)))] += 1
-        if self.most_late_ns is None or late_ns > self.most_late_ns:
-            self.most_late_ns = late_ns
-
-    def lateness(self) -> Late:
-        count = self.late.total()
-        most = None if self.most_late_ns is None else self.most_late_ns / 1e6
-        return Late(count, self._quantile(0.5), self._quantile(0.99), most)
-
-    def _quantile(self, share: float) -> float | None:
-        seen, count = 0, self.late.total()
-        for bucket in sorted(self.late):
-            seen += self.late[bucket]
-            if seen >= share * count:
-                return bucket * _BUCKET_NS / 1e6
-        return None
-
     def log(self, network: str, packets: Mapping[str, int], lost: Mapping[str, int]) -> RelayLog:
         bursts = tuple(message.burst() for message in self.passing)
-        return RelayLog(network, self.connections, self.refused, packets, lost, self.lateness(),
-                        bursts, self.messages - len(bursts))
+        return RelayLog(network, self.connections, self.refused, packets, lost, self.late.late(),
+                        self.read.late(), self.woken.late(), self.polled_ns / 1e6, bursts,
+                        self.messages - len(bursts))

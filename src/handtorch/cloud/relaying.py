@@ -4,6 +4,10 @@ Bytes are read, given their times by `Link`, and written when they are due. Time
 that a late wake-up delays what was due and nothing after it. It wakes once in a millisecond at
 most, and then writes what is due within half of one: in a stream as often too soon as too late.
 
+A sleeping core is woken late, and twice: when bytes come and when they are due. The first costs
+nothing, because bytes enter the link when the kernel has them (its stamp), not when we do. For the
+second it wakes early and polls until the time has come, for what stands alone: `Waking`.
+
 A link takes no more than its queue: then nobody's bytes are read until some have left, and what
 senders have in their sockets stays there. The sockets' own buffers are small for the same reason.
 A new connection is read from one round trip after it came: what its handshake would have taken."""
@@ -21,11 +25,14 @@ from handtorch.cloud.addresses import family
 from handtorch.cloud.link import ways
 from handtorch.cloud.relay_line import Flow, Line, Pair
 from handtorch.cloud.relay_log import Passing, RelayLog, Writing
+from handtorch.cloud.relay_waking import Waking
+from handtorch.cloud.stamped import received, stamp
 from handtorch.errors import BadInput, HandTorchError
 from handtorch.place.network import Network
 
 MOST_BPS = 200e6            # beyond it, its own work is what would be measured
 _PERIOD_NS = 1_000_000      # between two times that it wakes to write
+_PAUSE_NS = 5e6             # what comes so long after the last is not in the middle of a stream
 _QUEUE_NS = 5e6             # a queue of less runs dry before the loop wakes
 _READ_BYTES = 16 << 10      # of one connection before another has its turn
 _SOCKET_BYTES = 32 << 10
@@ -68,8 +75,11 @@ class Relaying:
         self._up, self._down = (Line(way, network.queue_bytes, seed) for way in ways(network))
         self._pairs: set[Pair] = set()
         self._opening: set[asyncio.Task[None]] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._timer_ns = self._woke_ns = 0.0
+        self._timer: asyncio.Handle | None = None
+        self._timer_ns = self._woke_ns = 0.0    # for when it is set; when it last was due
+        self._asked_ns: float | None = None     # when a sleep was to end
+        self._polling_ns: float | None = None   # since when it polls instead
+        self._waking = Waking()
         self._origin_ns: int | None = None      # of all times: the first byte of all
         self._writing = Writing()
 
@@ -92,6 +102,7 @@ class Relaying:
 
     def log(self) -> RelayLog:
         lines = (self._up, self._down)
+        self._writing.polled_ns = self._waking.polled_ns
         return self._writing.log(self._settings.network.name,
                                  {line.way.name: line.link.packets for line in lines},
                                  {line.way.name: line.link.lost for line in lines})
@@ -124,6 +135,8 @@ class Relaying:
             return
         client.setblocking(False)
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        stamp(client)
+        stamp(target)
         self._writing.connections += 1
         pair = Pair(self._writing.connections, client, target, self._up, self._down)
         self._pairs.add(pair)
@@ -144,7 +157,7 @@ class Relaying:
 
     def _read(self, flow: Flow) -> None:
         if flow.pair.open and not flow.is_read and not flow.ended and not flow.is_blocked:
-            flow.is_read = True
+            flow.is_read, flow.read_from_ns = True, time.monotonic_ns()
             self._loop.add_reader(flow.source, self._readable, flow)
 
     def _rest(self, flow: Flow) -> None:
@@ -154,9 +167,7 @@ class Relaying:
 
     def _readable(self, flow: Flow) -> None:
         clock_ns, line = time.monotonic_ns(), flow.line
-        if self._origin_ns is None:
-            self._origin_ns = clock_ns
-        now_ns = clock_ns - self._origin_ns
+        now_ns = 0.0 if self._origin_ns is None else float(clock_ns - self._origin_ns)
         room = line.room(now_ns)
         if room <= 0 or line.waiting:           # those who waited longer go first
             self._rest(flow)
@@ -164,18 +175,25 @@ class Relaying:
             self._arm()
             return
         try:
-            data = flow.source.recv(min(room, _READ_BYTES))
+            data, came_ns = received(flow.source, min(room, _READ_BYTES))
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
             self._end(flow.pair)
             return
+        # What came while the flow was not to be read enters now: the queue was full, or its
+        # handshake not over.
+        came_ns = clock_ns if came_ns is None else min(clock_ns, max(came_ns, flow.read_from_ns))
+        if self._origin_ns is None:
+            self._origin_ns = came_ns
         if data:
-            line.put(flow, data, now_ns, self._message(flow, len(data), clock_ns))
+            self._writing.read.add(clock_ns - came_ns)
+            line.put(flow, data, came_ns - self._origin_ns,
+                     self._message(flow, len(data), came_ns))
         else:
             flow.ended = True
             self._rest(flow)
-            line.put_end(flow, now_ns)
+            line.put_end(flow, clock_ns - self._origin_ns)
         self._arm()
 
     def _message(self, flow: Flow, count: int, clock_ns: int) -> Passing:
@@ -201,24 +219,51 @@ class Relaying:
                 return
             self._timer.cancel()
         self._timer_ns = when_ns
-        in_ns = self._origin_ns + when_ns - time.monotonic_ns()
-        self._timer = self._loop.call_later(max(0.0, in_ns / 1e9), self._wake)
+        now_ns = time.monotonic_ns() - self._origin_ns
+        until_ns = when_ns - (self._waking.early_ns(now_ns) if self._stands_alone(when_ns) else 0.0)
+        if until_ns <= now_ns:
+            self._asked_ns, self._timer = None, self._loop.call_soon(self._wake)
+        else:
+            self._asked_ns = until_ns
+            self._timer = self._loop.call_later((until_ns - now_ns) / 1e9, self._wake)
+
+    def _stands_alone(self, when_ns: float) -> bool:
+        """What is due then comes after a pause, or is the last: somebody waits for it. In a stream
+        the one too late is followed by one too soon."""
+        return (when_ns - self._woke_ns > _PAUSE_NS
+                or self._up.in_the_air + self._down.in_the_air == 1)
 
     def _wake(self) -> None:
-        self._timer = None
         assert self._origin_ns is not None
-        self._woke_ns = time.monotonic_ns() - self._origin_ns
+        now_ns = time.monotonic_ns() - self._origin_ns
+        if self._asked_ns is not None:
+            self._waking.woke(now_ns - self._asked_ns)
+            self._writing.woken.add(now_ns - self._asked_ns)
+            self._asked_ns = None
+        if now_ns < self._timer_ns:             # early: look after the sockets, and come again
+            self._polling_ns = now_ns if self._polling_ns is None else self._polling_ns
+            self._timer = self._loop.call_soon(self._wake)
+            return
+        if self._polling_ns is not None:
+            self._waking.polled(now_ns - self._polling_ns)
+            self._polling_ns = None
+        self._timer, self._woke_ns = None, now_ns
+        self._deliver()
+        self._arm()
+
+    def _deliver(self) -> None:
+        """What is due, and is soon, leaves; who waited for room is read again."""
+        assert self._origin_ns is not None
         for line in (self._up, self._down):
             now_ns = time.monotonic_ns() - self._origin_ns + _PERIOD_NS // 2
             for flow, due_ns in line.arrived(now_ns).items():
                 self._flush(flow)
-                self._writing.delivered(time.monotonic_ns() - self._origin_ns - due_ns)
+                self._writing.late.add(time.monotonic_ns() - self._origin_ns - due_ns)
             if line.room_at_ns is not None and line.room_at_ns <= now_ns:
                 line.room_at_ns = None
                 waited, line.waiting = line.waiting, deque()
                 for flow in waited:
                     self._read(flow)
-        self._arm()
 
     def _flush(self, flow: Flow) -> None:
         """All that is due, as far as the sink takes it."""
@@ -226,8 +271,9 @@ class Relaying:
             return
         try:
             while flow.due:
+                at_ns = time.monotonic_ns()     # before: an answer's stamp may be of meanwhile
                 sent = flow.sink.send(b"".join(data for data, _ in flow.due))
-                self._left(flow, sent)
+                self._left(flow, sent, at_ns)
         except (BlockingIOError, InterruptedError):
             if not flow.is_blocked:
                 flow.is_blocked = True
@@ -244,8 +290,7 @@ class Relaying:
         if flow.end_due and not flow.done:
             self._finish(flow)
 
-    def _left(self, flow: Flow, count: int) -> None:
-        at_ns = time.monotonic_ns()
+    def _left(self, flow: Flow, count: int, at_ns: int) -> None:
         while count > 0:
             data, message = flow.due[0]
             take = min(count, len(data))

@@ -16,6 +16,8 @@ from handtorch.cloud.recognised import Recognised
 from handtorch.errors import HandTorchError
 from handtorch.place.decide import shown_s
 
+_END_S = 6.0                # for a connection that is being made: it has 5 (http_link)
+
 
 class Here(Protocol):
     def load(self) -> None: ...
@@ -52,6 +54,7 @@ class TwoPlaces:
     def __init__(self, here: Mapping[str, Here], connect: Callable[[], There] | None) -> None:
         self.ways, self._connect = dict(here), connect
         self._server: There | None = None
+        self._closed = False
         self._device = ThreadPoolExecutor(1, "device")
         self._cloud = ThreadPoolExecutor(1, "cloud")
 
@@ -65,12 +68,18 @@ class TwoPlaces:
             self._device.submit(one.load).result()
 
     def close(self) -> None:
-        """Nothing is in memory or open any more."""
+        """Nothing is in memory or open any more. A connection that is being made, and cannot be
+        cut yet, is given some seconds; one that hangs for longer is closed when it is there.
+        Twice is once."""
+        if self._closed:
+            return
+        self._closed = True
         if self._server is not None:
             self._server.cut()
-        for pool in (self._device, self._cloud):
-            pool.shutdown(wait=True, cancel_futures=True)
-        for one in (*self.ways.values(), *(() if self._server is None else (self._server,))):
+        self._device.shutdown(wait=True, cancel_futures=True)
+        wait((self._reset(),), timeout=_END_S)
+        self._cloud.shutdown(wait=False, cancel_futures=True)
+        for one in self.ways.values():
             one.close()
 
     def rtt_s(self, times: int, within_s: float) -> float | HandTorchError:
@@ -116,6 +125,9 @@ class TwoPlaces:
         """In the thread of the cloud."""
         assert self._connect is not None
         self._server = self._server or self._connect()
+        if self._closed:
+            self._server.close()
+            raise HandTorchError("closed", why="while the connection was made")
         return self._server
 
     def _fault(self, asked: Future[Any]) -> HandTorchError | None:
@@ -135,9 +147,9 @@ class TwoPlaces:
         self._reset()
         return HandTorchError("no answer", why=f"within {shown_s(after_s)}")
 
-    def _reset(self) -> None:
+    def _reset(self) -> Future[None]:
         """The next request connects anew; after whatever that thread still waits for."""
-        self._cloud.submit(lambda: None if self._server is None else self._server.close())
+        return self._cloud.submit(lambda: None if self._server is None else self._server.close())
 
 
 def first_line(error: BaseException | None) -> str:

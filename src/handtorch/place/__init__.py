@@ -1,23 +1,8 @@
 """Arithmetic on figures of devices and networks: what is known of them without having them at hand,
-and where work is done best.
-
-The room has the name of its function: `ht.place` is this module, once anything in it has been
-imported, and so it can be called."""
+and where work is done best. `ht.place` calls it."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any
+from handtorch.callable_room import callable_room
 
-from handtorch.errors import tells_the_callers_line
-
-
-class _Room(ModuleType):
-    @tells_the_callers_line
-    def __call__(self, device_ms: Any, **options: Any) -> Any:
-        from handtorch.place.ask import place
-        return place(device_ms, **options)
-
-
-sys.modules[__name__].__class__ = _Room
+callable_room(__name__, "handtorch.place.ask.place")

@@ -27,7 +27,7 @@ SHIPPED = Path(__file__).parent / "radios.toml"
 class Origin:
     source: str
     year: int
-    confirmed: bool
+    unconfirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -132,13 +132,13 @@ class Radio:
     def unconfirmed(self) -> tuple[str, ...]:
         parts = [("moving bits", self.line), ("promotion", self.promotion.origin),
                  *(("the tail", phase.origin) for phase in self.tail)]
-        names = dict.fromkeys(name for name, origin in parts if not origin.confirmed)
+        names = dict.fromkeys(name for name, origin in parts if origin.unconfirmed)
         return (f"{self.name}: the constants of {', '.join(names)} are not confirmed",
                 ) if names else ()
 
-    def drawing(self, active_w: float, source: str, confirmed: bool = True) -> Radio:
+    def drawing(self, active_w: float, source: str, unconfirmed: bool = False) -> Radio:
         """This radio in a device whose maker says what it draws while it is used: flat."""
-        said = Origin(source, self.line.year, confirmed)
+        said = Origin(source, self.line.year, unconfirmed)
         return replace(self, up_w_per_mbps=0.0, down_w_per_mbps=0.0, base_w=active_w, line=said,
                        most_w=max(active_w, self.most_w))
 
@@ -173,7 +173,7 @@ def radio_in(sheet: Sheet | None, name: str) -> Radio:
     said = None if sheet is None or name != "wifi" else sheet.radios_w.get(name)
     if said is None or said.value is None:
         return radio
-    return radio.drawing(said.value, said.source, not said.doubt)
+    return radio.drawing(said.value, said.source, bool(said.doubt))
 
 
 @cache
@@ -186,4 +186,4 @@ def _phase(given: Mapping[str, Any]) -> Phase:
 
 
 def _origin(given: Mapping[str, Any]) -> Origin:
-    return Origin(given["source"], given["year"], given["confirmed"])
+    return Origin(given["source"], given["year"], given.get("unconfirmed", False))

@@ -1,19 +1,9 @@
 """Where a step's time and memory go: recorded steps on one clock, gaps by cause, memory by role.
 
-The room has the name of its function: `ht.profile` is this module, once anything in it has been
-imported, and so it can be called."""
+`ht.profile` calls it."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import Any
+from handtorch.callable_room import callable_room
 
-
-class _Room(ModuleType):
-    def __call__(self, step: Any, **options: Any) -> Any:
-        from handtorch.profile.profile import profile
-        return profile(step, **options)
-
-
-sys.modules[__name__].__class__ = _Room
+callable_room(__name__, "handtorch.profile.profile.profile")
