@@ -71,20 +71,20 @@ def messages(delay_ms: int, rounds: int) -> list[dict[str, Any]]:
     """Up and down in turn, so that each is a message of its own in the relay's log."""
     network = Network("waking", 40e6, 40e6, 2.0 * delay_ms, "wifi", "of this benchmark")
     stamps = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        with (Relay("127.0.0.1", listening.getsockname()[1], network) as relay,
-              socket.create_connection((relay.host, relay.port), timeout=30) as near):
-            far, _ = listening.accept()
-            time.sleep(2e-3 * delay_ms + 0.05)              # the handshake
-            with far:
-                for number in range(rounds):
-                    for source, sink in ((near, far), (far, near)):
-                        time.sleep(0.004 + 0.00037 * (number % 16))
-                        begin_ns = time.monotonic_ns()
-                        source.sendall(_PING)
-                        assert sink.recv(len(_PING)) == _PING
-                        stamps.append((begin_ns, time.monotonic_ns()))
-                log = relay.log()
+    with (socket.create_server(("127.0.0.1", 0)) as listening,
+          Relay("127.0.0.1", listening.getsockname()[1], network) as relay,
+          socket.create_connection((relay.host, relay.port), timeout=30) as near):
+        far, _ = listening.accept()
+        time.sleep(2e-3 * delay_ms + 0.05)                  # the handshake
+        with far:
+            for number in range(rounds):
+                for source, sink in ((near, far), (far, near)):
+                    time.sleep(0.004 + 0.00037 * (number % 16))
+                    begin_ns = time.monotonic_ns()
+                    source.sendall(_PING)
+                    assert sink.recv(len(_PING)) == _PING
+                    stamps.append((begin_ns, time.monotonic_ns()))
+            log = relay.log()
     assert len(log.bursts) == len(stamps)
     parts: dict[str, list[float]] = {"to the relay": [], "at the relay": [], "to the receiver": []}
     for burst, (begin_ns, end_ns) in zip(log.bursts, stamps, strict=True):
