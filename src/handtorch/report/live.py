@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -93,8 +94,6 @@ class Live(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that leaves in the middle is nothing to tell; anything else is."""
-        import sys
-
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -115,6 +114,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if parts.path == "/":
                 self._own(lambda nonce: list_page(str(self.server.folder.path), nonce))
+            elif parts.path == "/favicon.ico":      # every browser asks for one
+                self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
             elif parts.path == "/api/runs":
                 self._json({"runs": [_told(e) for e in self.server.folder.entries()]})
             elif parts.path == "/compare":
@@ -220,15 +221,16 @@ class _Handler(BaseHTTPRequestHandler):
             if told is None or told["state"] != "running":
                 self._event("ended", _ending(self.server.folder, name))
                 return
-            text = json.dumps({k: v for k, v in told.items() if k != "progress"})
-            said = json.dumps(told["progress"] and told["progress"]["said_s"])
-            if text + said != before:
+            rows = told["results"] or told["verdicts"]
+            stands = json.dumps([told[k] for k in ("result_count", "verdict_count", "kept")]
+                                + [told["progress"] and told["progress"]["said_s"]])
+            if rows or stands != before:
                 self._event("news", told, "-".join(map(str, seen)))
-                before, beat = text + said, time.monotonic()
+                before, beat = stands, time.monotonic()
             elif time.monotonic() - beat > _BEAT_S:
                 self.wfile.write(b": still here\n\n")
                 beat = time.monotonic()
-            if not (told["results"] or told["verdicts"]):
+            if not rows:
                 self.server.ended.wait(_LOOK_S)
 
     def _event(self, kind: str, told: Mapping[str, Any], number: str = "") -> None:
