@@ -32,7 +32,7 @@ from handtorch.report.spell import esc
 
 LOOPBACK = "127.0.0.1"
 Rendered = Callable[[Run], str]
-Compared = Callable[[Sequence[Run]], str]
+Compared = Callable[[Sequence[Run], Sequence[str]], str]
 _LOOK_S = 0.5               # between two looks at a run that is followed
 _BEAT_S = 10.0              # a follower that has left is noticed when something is sent
 _MOST_ROWS = 200            # in one message
@@ -86,7 +86,8 @@ class Live(ThreadingHTTPServer):
         with self._rendering:
             if key not in self._pages:
                 runs = [read_run(path) for path in files]
-                made = self.render(runs[0]) if len(runs) == 1 else self.compare(runs)
+                made = self.render(runs[0]) if len(runs) == 1 else self.compare(
+                    runs, [run_file_of(path.name).removesuffix(".htr") for path in files])
                 while len(self._pages) >= _MOST_PAGES:
                     self._pages.pop(next(iter(self._pages)))
                 self._pages[key] = made.encode("utf-8", "replace")
