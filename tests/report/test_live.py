@@ -80,7 +80,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     folder.mkdir()
     server = Live(folder, 0, render, render_comparison,
                   kept=lambda at: [("row", at.name)] if at.exists() else [])
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield Site(server, folder)
     server.end()
@@ -230,7 +230,7 @@ def test_followers_are_told_off_when_the_server_ends(tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
     server = Live(folder, 0, render, render_comparison)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     record = RunWriter.create(folder / "now.htr", "c")
     news = Site(server, folder).follow(record.part.name)
