@@ -76,7 +76,7 @@ def test_lines_where_there_is_no_terminal(clock: Clock) -> None:
         course.begin("two")
         course("two: first")
     assert err.getvalue() == ("0 %, about 2 min left: one: first\n"
-                              "10 %, about 90 s left: two: first\n")
+                              "10 %, about 2 min left: two: first\n")
     assert heard == [("one: first", 0.0, 100.0), ("two: first", 0.1, 90.0)]
 
 

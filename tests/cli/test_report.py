@@ -56,7 +56,7 @@ def test_several_runs_are_compared(tmp_path: Path) -> None:
     page = tmp_path / "a-and-b.html"
     assert call(a, b) == (0, f"A  {a}  before\nB  {b}  after\n3 figures in common; of 3 known in A "
                           f"and B, 1 differ by more than their spread\npage  {page}\n", "")
-    assert "B / A" in page.read_text()
+    assert "<title>HandTorch: a and b</title>" in page.read_text()
     told = json.loads(call(a, b, "--json")[1])
     assert [run["command"] for run in told["runs"]] == ["before", "after"]
     assert told["figures"][0]["ratios"] == [1.0, 1.5]

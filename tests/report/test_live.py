@@ -7,9 +7,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from handtorch.record.progress import ProgressFile
 from handtorch.report import render
 from handtorch.report.live import LOOPBACK, Live
 from handtorch.report.several import render_comparison
+from tests.report.chrome_pipe import Browser
 
 WAIT_S = 30.0
 
@@ -81,7 +80,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     folder.mkdir()
     server = Live(folder, 0, render, render_comparison,
                   kept=lambda at: [("row", at.name)] if at.exists() else [])
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     yield Site(server, folder)
     server.end()
@@ -109,7 +108,7 @@ def test_a_page_and_a_comparison(site: Site) -> None:
     assert head["X-Content-Type-Options"] == "nosniff" and head["Cache-Control"] == "no-store"
     assert site.get(f"/run/{quote('b c&d.htr')}")[0] == 200
     status, _, body = site.get(f"/compare?run=a.htr&run={quote('b c&d.htr')}")
-    assert status == 200 and "B / A" in body
+    assert status == 200 and "<title>HandTorch: a and b c&amp;d</title>" in body
     status, _, body = site.get("/compare?run=a.htr&run=a.htr")
     assert status == 422 and "1 runs to compare" in body
     assert site.get("/run/a.htr", "HEAD")[2] == ""
@@ -231,7 +230,7 @@ def test_followers_are_told_off_when_the_server_ends(tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
     server = Live(folder, 0, render, render_comparison)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     record = RunWriter.create(folder / "now.htr", "c")
     news = Site(server, folder).follow(record.part.name)
@@ -245,71 +244,61 @@ def test_followers_are_told_off_when_the_server_ends(tmp_path: Path) -> None:
 
 # --- in a browser
 
+SHOTS = Path(".cache") / "screenshots"
+
+
 @pytest.fixture
-def chromium() -> str:
+def browser(tmp_path: Path) -> Iterator[Browser]:
     found = shutil.which("chromium") or shutil.which("chromium-browser")
     if found is None:
         pytest.skip("chromium is not installed")
-    return found
-
-
-def shown(chromium: str, url: str, folder: Path, wait_ms: int = 4000) -> str:
-    """The page as the browser has it after a while."""
-    done = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-         f"--user-data-dir={folder / 'profile'}", f"--virtual-time-budget={wait_ms}",
-         "--enable-logging=stderr", "--dump-dom", url],
-        capture_output=True, text=True, timeout=120, check=True)
-    errors = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert errors == []
-    return done.stdout
+    with Browser(found, tmp_path / "profile") as made:
+        yield made
 
 
 @pytest.mark.slow
-def test_the_list_in_a_browser(site: Site, chromium: str, tmp_path: Path) -> None:
+def test_the_list_in_a_browser(site: Site, browser: Browser) -> None:
     a_run(site.folder / "a.htr", "handtorch <b>study</b>")
     a_run(site.folder / "b.htr")
-    page = shown(chromium, f"http://{LOOPBACK}:{site.server.port}/", tmp_path)
-    assert 'href="/run/a.htr"' in page and "2 runs" in page
-    assert "handtorch &lt;b&gt;study&lt;/b&gt;" in page and page.count('type="checkbox"') == 2
+    tab = browser.open(f"http://{LOOPBACK}:{site.server.port}/")
+    tab.until("document.querySelectorAll('input[type=checkbox]').length == 2")
+    assert tab.value("document.querySelector('a[href=\"/run/a.htr\"]').nextSibling.textContent"
+                     ) == "handtorch <b>study</b>"
+    assert tab.value("document.getElementById('compare').disabled") is True
+    tab.value("document.querySelectorAll('input').forEach(box => box.click())")
+    assert tab.value("document.getElementById('compare').disabled") is False
+    a_run(site.folder / "c.htr")                # a new one appears; the choice stays
+    tab.until("document.querySelectorAll('input').length == 3")
+    assert tab.value("document.querySelectorAll('input:checked').length") == 2
+    tab.shot(SHOTS / "live-list.png")
+    tab.value("document.getElementById('compare').click()")
+    tab.until("location.pathname == '/compare' && document.title == 'HandTorch: b and a'")
+    assert tab.errors == []
 
 
 @pytest.mark.slow
-def test_a_running_study_in_a_browser(site: Site, chromium: str, tmp_path: Path) -> None:
+def test_a_running_study_in_a_browser(site: Site, browser: Browser) -> None:
     """Rows are written after the page was loaded: it shows them without being loaded again."""
     path = site.folder / "now.htr"
+    (site.folder / "now.kept").mkdir()
     with ProgressFile(path) as said:
         record = RunWriter.create(path, "handtorch study s")
         said.say("beginning", 0.0, 60.0)
-        loaded = threading.Event()
-        seen = site.server.folder.kept
-
-        def kept(name: str) -> Any:
-            loaded.set()                        # the page has asked for news
-            return seen(name)
-        site.server.folder.kept = kept          # type: ignore[method-assign]
-
-        def later() -> None:
-            assert loaded.wait(60)
-            time.sleep(0.2)
-            record.add(figure(7, "<i>late</i>"))
-            record.flush()
-            said.say("nearly there", 0.9, 5.0)
-        writer = threading.Thread(target=later)
-        writer.start()
-        page = _real_time(chromium, f"http://{LOOPBACK}:{site.server.port}/live/"
-                          f"{quote(record.part.name)}", tmp_path)
-        writer.join()
+        tab = browser.open(f"http://{LOOPBACK}:{site.server.port}/live/{quote(record.part.name)}")
+        tab.until("document.getElementById('text').textContent == 'beginning'")
+        tab.value("window.sameAsBefore = true")
+        record.add(figure(7, "<i>late</i>"),
+                   Verdict(study="s", question="?", answer="It holds.", holds=True))
+        record.flush()
+        said.say("nearly there", 0.9, 5.0)
+        tab.until("document.getElementById('results').rows.length == 1")
+        tab.until("document.getElementById('bar').value == 0.9")
+        text = tab.value("document.body.innerText")
+        for words in ("<i>late</i>", "nearly there", "about 5 s left", "1 results, 1 verdicts",
+                      "s: It holds.", "row: now.kept"):
+            assert words in text
+        tab.shot(SHOTS / "live-run.png")
         record.close()
-    assert "&lt;i&gt;late&lt;/i&gt;" in page and "nearly there" in page and "1 results" in page
-    assert 'value="0.9"' in page
-
-
-def _real_time(chromium: str, url: str, folder: Path) -> str:
-    """News never end, so that no virtual time can pass: the page is taken after some seconds."""
-    done = subprocess.run(
-        [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-         f"--user-data-dir={folder / 'profile'}", "--timeout=8000", "--enable-logging=stderr",
-         "--dump-dom", url], capture_output=True, text=True, timeout=120, check=True)
-    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
-    return done.stdout
+    tab.until("document.getElementById('sofar').getAttribute('href') == '/run/now.htr'")
+    assert "complete" in tab.value("document.getElementById('state').textContent")
+    assert tab.value("window.sameAsBefore") is True and tab.errors == []

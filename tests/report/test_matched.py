@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from handtorch.record import Result, Run
-from handtorch.report.matched import matched
+from handtorch.report.matched import letter, matched
 
 MakeResult = Callable[..., Result]
 
@@ -27,3 +27,7 @@ def test_the_place_does_not_part_figures(run: Run, result: MakeResult) -> None:
 def test_zero_has_no_ratio(run: Run, result: MakeResult) -> None:
     a = replace(run, results=(result(value=0.0),))
     assert matched([a, a])[0].ratio(1) is None
+
+
+def test_letters() -> None:
+    assert (letter(0), letter(25), letter(26)) == ("A", "Z", "run 27")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from handtorch.record import Run
-from handtorch.report.several import letter, render_comparison, write_comparison
+from handtorch.report.several import render_comparison, write_comparison
 
 
 def test_every_shared_figure_is_there_with_its_ratio(run: Run, parse: Any) -> None:
@@ -35,7 +35,3 @@ def test_text_of_a_run_stays_text(run: Run, tmp_path: Path, parse: Any) -> None:
     page = parse(path.read_text())
     assert not page.all("script")
     assert any("<script>alert(1)</script>" in e.text for e in page.all("td"))
-
-
-def test_letters() -> None:
-    assert (letter(0), letter(25), letter(26)) == ("A", "Z", "run 27")

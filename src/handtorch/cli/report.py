@@ -64,7 +64,8 @@ def _page(args: Namespace, out: TextIO) -> int:
     if target.resolve() in [path.resolve() for path in args.runs]:
         raise BadInput(f"--out {target}", why="that is the run file itself",
                        fix=f"--out {target.with_suffix('.html')}")
-    page = write_page(runs[0], target) if len(runs) == 1 else write_comparison(runs, target)
+    page = write_page(runs[0], target) if len(runs) == 1 else write_comparison(
+        runs, target, [path.stem for path in args.runs])
     if args.json:
         out.write(json.dumps({"page": str(page), **_record(args.runs, runs)}) + "\n")
     else:
@@ -112,8 +113,7 @@ def _record(paths: Sequence[Path], runs: Sequence[Run]) -> dict[str, Any]:
 
 def _told(paths: Sequence[Path], runs: Sequence[Run]) -> list[str]:
     from handtorch.report.learnt import learnt
-    from handtorch.report.matched import matched
-    from handtorch.report.several import letter
+    from handtorch.report.matched import letter, matched
 
     if len(runs) == 1:
         return list(learnt(runs[0]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,7 @@ from handtorch.report.spell import esc
 
 LOOPBACK = "127.0.0.1"
 Rendered = Callable[[Run], str]
-Compared = Callable[[Sequence[Run]], str]
+Compared = Callable[[Sequence[Run], Sequence[str]], str]
 _LOOK_S = 0.5               # between two looks at a run that is followed
 _BEAT_S = 10.0              # a follower that has left is noticed when something is sent
 _MOST_ROWS = 200            # in one message
@@ -85,7 +86,8 @@ class Live(ThreadingHTTPServer):
         with self._rendering:
             if key not in self._pages:
                 runs = [read_run(path) for path in files]
-                made = self.render(runs[0]) if len(runs) == 1 else self.compare(runs)
+                made = self.render(runs[0]) if len(runs) == 1 else self.compare(
+                    runs, [run_file_of(path.name).removesuffix(".htr") for path in files])
                 while len(self._pages) >= _MOST_PAGES:
                     self._pages.pop(next(iter(self._pages)))
                 self._pages[key] = made.encode("utf-8", "replace")
@@ -93,8 +95,6 @@ class Live(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that leaves in the middle is nothing to tell; anything else is."""
-        import sys
-
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -115,6 +115,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if parts.path == "/":
                 self._own(lambda nonce: list_page(str(self.server.folder.path), nonce))
+            elif parts.path == "/favicon.ico":      # every browser asks for one
+                self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
             elif parts.path == "/api/runs":
                 self._json({"runs": [_told(e) for e in self.server.folder.entries()]})
             elif parts.path == "/compare":
@@ -220,15 +222,16 @@ class _Handler(BaseHTTPRequestHandler):
             if told is None or told["state"] != "running":
                 self._event("ended", _ending(self.server.folder, name))
                 return
-            text = json.dumps({k: v for k, v in told.items() if k != "progress"})
-            said = json.dumps(told["progress"] and told["progress"]["said_s"])
-            if text + said != before:
+            rows = told["results"] or told["verdicts"]
+            stands = json.dumps([told[k] for k in ("result_count", "verdict_count", "kept")]
+                                + [told["progress"] and told["progress"]["said_s"]])
+            if rows or stands != before:
                 self._event("news", told, "-".join(map(str, seen)))
-                before, beat = text + said, time.monotonic()
+                before, beat = stands, time.monotonic()
             elif time.monotonic() - beat > _BEAT_S:
                 self.wfile.write(b": still here\n\n")
                 beat = time.monotonic()
-            if not (told["results"] or told["verdicts"]):
+            if not rows:
                 self.server.ended.wait(_LOOK_S)
 
     def _event(self, kind: str, told: Mapping[str, Any], number: str = "") -> None:

@@ -38,6 +38,11 @@ class Matched:
         return abs(first.value - other.value) <= (first.spread + other.spread) / 2
 
 
+def letter(at: int) -> str:
+    """How a run is called beside others: A, B, ..."""
+    return chr(ord("A") + at) if at < 26 else f"run {at + 1}"
+
+
 def key_of(r: Result) -> Key:
     """What a figure is called in every run; the place is not part of it: that is what differs."""
     return r.study, r.name, r.subject, r.x_name, r.x_value, r.unit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from handtorch.record import Result, Run
-from handtorch.report.matched import Matched, matched
+from handtorch.report.matched import Matched, letter, matched
 from handtorch.report.spell import MISSING, duration, esc, number
 from handtorch.report.style import CSS
 from handtorch.report.write import write_whole
@@ -14,11 +14,12 @@ from handtorch.report.write import write_whole
 _MOST_ROWS = 5000
 
 
-def render_comparison(runs: Sequence[Run]) -> str:
-    """The page's text; ratios are to the first run."""
+def render_comparison(runs: Sequence[Run], names: Sequence[str] = ()) -> str:
+    """The page's text; ratios are to the first run. `names` are what the runs are called."""
     found = matched(runs)
+    called = list(names) or [f"run {i}" for i in range(1, len(runs) + 1)]
     studies = dict.fromkeys(m.study for m in found)
-    parts = [_runs(runs), *(_study(s, [m for m in found if m.study == s], len(runs))
+    parts = [_runs(runs, called), *(_study(s, [m for m in found if m.study == s], len(runs))
                             for s in studies)]
     if not found:
         parts.append('<p class="callout warn">These runs have no figure in common.</p>')
@@ -27,31 +28,29 @@ def render_comparison(runs: Sequence[Run]) -> str:
             "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             '<meta name="color-scheme" content="light dark">'
-            f"<title>HandTorch: {len(runs)} runs</title><style>{CSS}</style></head><body><main>"
-            f'<header><p class="brand">HandTorch</p><h1>{len(runs)} runs side by side</h1></header>'
+            f"<title>HandTorch: {esc(' and '.join(called))}</title><style>{CSS}</style></head>"
+            "<body><main>"
+            f'<header><p class="brand">HandTorch</p><h1>{esc(" | ".join(called))}</h1></header>'
             f'{"".join(parts)}</main></body></html>\n')
 
 
-def write_comparison(runs: Sequence[Run], path: str | Path) -> Path:
+def write_comparison(runs: Sequence[Run], path: str | Path, names: Sequence[str] = ()) -> Path:
     """The page is at `path` afterwards, whole or not at all."""
-    return write_whole(Path(path), "page", (render_comparison(runs).encode(),))
+    return write_whole(Path(path), "page", (render_comparison(runs, names).encode(),))
 
 
-def letter(at: int) -> str:
-    """How a run is called on the page: A, B, ..."""
-    return chr(ord("A") + at) if at < 26 else f"run {at + 1}"
-
-
-def _runs(runs: Sequence[Run]) -> str:
+def _runs(runs: Sequence[Run], names: Sequence[str]) -> str:
     rows = []
     for at, run in enumerate(runs):
         device = run.devices[0] if run.devices else None
-        cells = (run.info.command, run.info.started_utc[:19].replace("T", " "), run.info.status,
+        info = run.info
+        cells = (names[at], info.command, info.started_utc[:19].replace("T", " "), info.status,
                  MISSING if run.info.duration_ns is None else duration(run.info.duration_ns),
                  MISSING if device is None else f"{device.name}, {device.driver}")
         rows.append(f'<tr><th scope="row">{letter(at)}</th>'
                     + "".join(f'<td class="text long">{esc(c)}</td>' for c in cells) + "</tr>")
-    return _table("The runs", ("run", "command", "started, UTC", "state", "took", "device"), rows)
+    head = ("", "run", "command", "started, UTC", "state", "took", "device")
+    return _table("The runs", head, rows)
 
 
 def _study(study: str, found: Sequence[Matched], count: int) -> str:
