@@ -50,3 +50,20 @@ def test_the_table_counts_the_nodes_of_each_stage(left: dict[str, str]) -> None:
     assert len(rows) == 14
     for name, count in rows:
         assert left[f"{name}.txt"].count(" = ") == int(count), name
+
+
+def test_torch_gives_the_same_losses() -> None:
+    """The page says so, whatever the device."""
+    import torch
+
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    names: dict[str, Any] = {"__name__": "tour"}
+    exec(compile(code.partition("step = ")[0], "tour.py", "exec"), names)
+    losses = []
+    for _ in range(3):
+        names["optimizer"].zero_grad()
+        loss = torch.nn.functional.cross_entropy(names["model"](names["x"]), names["y"])
+        loss.backward()
+        names["optimizer"].step()
+        losses.append(f"{loss:.4f}")
+    assert f"\n{' '.join(losses)}\n" in PAGE

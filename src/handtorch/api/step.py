@@ -349,7 +349,7 @@ class TrainStep(Pausable):
     def close(self) -> None:
         """Give the device's memory back.
 
-        >>> ht.load("mine.ht").close()
+        >>> ht.train_step(model, loss_fn, optimizer, example=(x, y)).close()
         """
         self._session.close()
 
