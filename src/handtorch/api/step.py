@@ -341,8 +341,8 @@ class TrainStep(Pausable):
         """Every launch of a layer (by its module path; None: all), with the line it comes from.
 
         >>> print(step.explain("2"))                # of model[2]
-        launch  kernel ... op ... phase ... layer ...
-        1       ...       matmul ... forward ... 2 ...
+        launch  kernel  op      phase    layer  from
+        1       ...     matmul  forward  2      ...
         """
         return explain(self.program, layer)
 
