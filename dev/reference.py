@@ -157,7 +157,7 @@ def _signature(found: Any, own: bool = False) -> str:
 
 
 def _parameter(p: inspect.Parameter) -> str:
-    mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    mark = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
     kind = _annotation(p.annotation)
     text = f"{mark}{p.name}: {kind}" if kind else f"{mark}{p.name}"
     if p.default is p.empty:
