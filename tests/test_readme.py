@@ -79,6 +79,7 @@ def test_a_how_to_does_what_it_says(page: Path, opencl_device: Any, folder: Path
             assert out == "gpu_usr_c [43.5]\n"
 
 
+@pytest.mark.spread
 def test_the_commands_of_the_readme_do_it(opencl_device: Any, folder: Path,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     """Those outside its table; each leaves what the next one needs."""
