@@ -35,6 +35,11 @@ class Recurrent(torch.nn.Module):
         return self.head(self.lstm(readings)[0])
 
 
+def on_cpu(rows):
+    with torch.inference_mode():
+        return model(torch.as_tensor(rows)).numpy()
+
+
 model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
 recurrent = Recurrent()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -44,7 +49,8 @@ x, y = torch.ones(8, 4), torch.zeros(8, dtype=torch.long)
 step = ht.train_step(model, loss_fn, optimizer, example=(x, y))
 infer = ht.inference(model, example=(x,))
 stream = ht.stream(recurrent, example=(torch.ones(1, 2, 4),))
-offload = ht.offload([ht.Place("cpu", model), ht.Place("device", infer)])
+halves = [ht.Place("cpu", on_cpu), ht.Place("device", lambda rows: infer.over(rows)[0])]
+offload = ht.offload(halves)
 with ht.profile(step, sensors=False) as run:
     loss = step(x, y)
 '''
@@ -151,7 +157,7 @@ def _signature(found: Any, own: bool = False) -> str:
 
 
 def _parameter(p: inspect.Parameter) -> str:
-    mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    mark = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
     kind = _annotation(p.annotation)
     text = f"{mark}{p.name}: {kind}" if kind else f"{mark}{p.name}"
     if p.default is p.empty:

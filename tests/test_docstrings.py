@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dev.reference import CALLED, GIVEN, SHARED, Entry, entries
 
 import handtorch as ht
+from dev.reference import CALLED, GIVEN, SHARED, Entry, entries
 
 ENTRIES = tuple(entries())
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 README, STATE = ROOT / "README.md", ROOT / "docs" / "state.md"
 OFFLOAD = ROOT / "docs" / "offload.md"
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
-LONG = ("android-termux",)                          # every kernel is tried there
+LONG = ("android-termux", "fit-a-memory-budget")    # every kernel is tried; launches are timed
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -76,9 +76,10 @@ def test_a_how_to_does_what_it_says(page: Path, opencl_device: Any, folder: Path
         case "add-an-op":
             assert out.split()[1:] == ["True", "False"]
         case "add-a-sensor":
-            assert out == "gpu_usr_c (43.5,)\n"
+            assert out == "gpu_usr_c [43.5]\n"
 
 
+@pytest.mark.spread
 def test_the_commands_of_the_readme_do_it(opencl_device: Any, folder: Path,
                                           monkeypatch: pytest.MonkeyPatch) -> None:
     """Those outside its table; each leaves what the next one needs."""

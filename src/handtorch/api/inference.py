@@ -26,8 +26,9 @@ Array = NDArray[Any]
 class Inference:
     """A model compiled for one batch shape; calling it gives NumPy arrays.
 
-    >>> ht.inference(model, example=(x,))
-    ... launches on ...
+    >>> infer = ht.inference(model, example=(x,))
+    >>> "2 launches a step on" in str(infer)
+    True
     """
 
     def __init__(self, session: Session, captured: Any, carried: tuple[Built, ...] = ()) -> None:

@@ -78,7 +78,7 @@ class Loss:
 
         >>> step(x, y).backward()
         Traceback (most recent call last):
-        handtorch.errors.BadInput: backward() on what a step gave: the step has gone backward and ...
+        handtorch.errors.BadInput: backward() on what a step gave: the step has gone ...
         """
         raise BadInput("backward() on what a step gave",
                        why="the step has gone backward and updated the weights already",

@@ -341,15 +341,15 @@ class TrainStep(Pausable):
         """Every launch of a layer (by its module path; None: all), with the line it comes from.
 
         >>> print(step.explain("2"))                # of model[2]
-        launch  kernel ... op ... phase ... layer ...
-        1       ...       matmul ... forward ... 2 ...
+        launch  kernel  op      phase    layer  from
+        1       ...     matmul  forward  2      ...
         """
         return explain(self.program, layer)
 
     def close(self) -> None:
         """Give the device's memory back.
 
-        >>> ht.load("mine.ht").close()
+        >>> ht.train_step(model, loss_fn, optimizer, example=(x, y)).close()
         """
         self._session.close()
 

@@ -34,7 +34,7 @@ class Offload:
     load of this moment is least, with hysteresis. An error of a place is the caller's: no other
     place is tried in silence.
 
-    >>> offload = ht.offload([ht.Place("cpu", model), ht.Place("device", infer)])
+    >>> offload = ht.offload([ht.Place("cpu", on_cpu), ht.Place("device", infer)])
     >>> for _ in range(10):
     ...     scores = offload(x)
     >>> offload.last.place in ("cpu", "device")
@@ -53,8 +53,8 @@ class Offload:
     def __call__(self, *batch: Any) -> Any:
         """What the chosen place gives for this batch; `last` says which it was, and why.
 
-        >>> offload(x).shape == (8, 2)
-        True
+        >>> offload(x).shape
+        (8, 2)
         """
         clock = time.perf_counter
         start = clock()

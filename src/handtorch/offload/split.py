@@ -46,7 +46,7 @@ class Split:
     place that would only delay the others gets none.
 
     >>> whole = np.ones((64, 4), "f4")
-    >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=8) as both:
+    >>> with ht.split(halves, unit=8) as both:
     ...     both(whole).shape
     (64, 2)
     """
@@ -67,9 +67,9 @@ class Split:
     def __call__(self, x: Any) -> Any:
         """What one place would give for all rows: an array, or a tuple of them.
 
-        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=8) as both:
-        ...     bool((both(x) == infer(x)).all())
-        True
+        >>> with ht.split(halves, unit=8) as both:
+        ...     both(x).shape
+        (8, 2)
         """
         whole = np.asarray(x)
         if not whole.ndim or not len(whole):
@@ -93,7 +93,7 @@ class Split:
     def counts(self, units: int) -> list[int]:
         """How many units each place gets: equal parts at first, then each where it ends first.
 
-        >>> with ht.split([ht.Place("a", infer), ht.Place("b", infer)], unit=8) as both:
+        >>> with ht.split(halves, unit=8) as both:
         ...     both.counts(5)
         [3, 2]
         """
@@ -125,7 +125,7 @@ class Split:
     def ratio(self) -> tuple[float, ...]:
         """The speeds of the places as parts of their sum.
 
-        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4) as both:
+        >>> with ht.split(halves, unit=4) as both:
         ...     scores = both(x)
         >>> round(sum(both.ratio), 6)
         1.0
@@ -138,7 +138,7 @@ class Split:
     def rows(self, study: str = "offload") -> Iterator[Result | Comparison]:
         """For a run file, which has the places already: shared silicon, and the ratio now.
 
-        >>> with ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4) as both:
+        >>> with ht.split(halves, unit=4) as both:
         ...     scores = both(x)
         >>> len(list(both.rows())) >= 2
         True
@@ -152,7 +152,7 @@ class Split:
     def close(self) -> None:
         """The threads have ended; the places stay as they are.
 
-        >>> ht.split([ht.Place("a", infer), ht.Place("b", infer)], unit=8).close()
+        >>> ht.split(halves, unit=8).close()
         """
         for thread in self._threads:
             thread.shutdown()
@@ -169,7 +169,7 @@ class Split:
 def split(places: Sequence[Place], *, unit: int) -> Split:
     """Places that work on one batch together; see `Split`.
 
-    >>> both = ht.split([ht.Place(n, lambda x: infer.over(x)[0]) for n in "ab"], unit=4)
+    >>> both = ht.split(halves, unit=4)
     >>> both(x).shape
     (8, 2)
     >>> both.close()

@@ -91,7 +91,7 @@ class Decision:
 
     >>> found = ht.place(350, server_ms=18.6, network="lte")
     >>> print(found.reasons[0])
-    cloud, ... takes ..., ... less than ...
+    device takes 406 ms, 29% less than cloud, jpeg with 570 ms
     """
 
     target: Target
