@@ -163,7 +163,7 @@ def _svg(figure: Figure, lines: Sequence[Line], box: tuple[int, int, int, int, i
     order = sorted(range(len(lines)), key=lambda i: not lines[i].css.startswith("g"))
     drawn = "".join(_draw(lines[i], frame, places.get(i)) for i in order)
     kind = "wide" if labels else "slim"
-    return (f'<svg class="plot {kind}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
+    return (f'<svg class="{kind}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
             f'aria-label="Chart: {esc(figure.name)} against {esc(figure.x_label)}. The table below '
             f'holds its figures.">{grid(frame, figure.x_label)}{drawn}</svg>')
 

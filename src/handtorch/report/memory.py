@@ -15,6 +15,7 @@ from handtorch.report.spell import esc, size
 _ROLES = {"parameters": "c0", "optimizer state": "c2", "buffers": "c5", "constants": "c7",
           "inputs": "c3", "outputs": "c4", "gradients": "c1", "intermediates": "c6",
           "workspace": "c8", "slack": "g2"}
+_OTHERS = ("c9", "c5", "c7", "g1", "c3", "c1")            # by name, for roles of other makers
 _ORDER = {role: i for i, role in enumerate(_ROLES)}
 ALIVE = "alive at the peak"
 _MOST_ALIVE = 25
@@ -47,7 +48,7 @@ def memory(run: Run) -> str:
 
 def colour(role: str) -> str:
     """The same for a role wherever it is drawn."""
-    return _ROLES.get(role, "g1")
+    return _ROLES.get(role) or _OTHERS[sum(role.encode()) % len(_OTHERS)]
 
 
 def _order(m: Memory) -> int:
@@ -106,7 +107,7 @@ def _svg(key: Key, box: tuple[int, int, int, int, int, int], ends: Sequence[int]
     at = frame.px((ends[peak] + ends[peak + 1]) / 2)
     mark = (f'<path class="peak" d="M{at:.1f} {frame.py(0):.1f}V{frame.py(totals[peak]):.1f}"/>'
             f'<path class="dot ink" d="M{at - 4:.1f} {frame.py(totals[peak]) - 9:.1f}h8l-4 7z"/>')
-    return (f'<svg class="plot {css}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
+    return (f'<svg class="{css}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
             f'aria-label="Memory by role over the launches of a step of {esc(key[0])}; the table '
             f'below holds the peak.">{grid(frame, "launch")}{"".join(areas)}{mark}'
             f"{_columns(frame, ends, heights, totals)}</svg>")

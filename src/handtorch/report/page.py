@@ -21,6 +21,8 @@ from handtorch.report.summary import summary
 from handtorch.report.timeline import timelines
 
 _MOST_KERNEL_TABLES = 6
+_MOST_VERDICTS = 8               # that are read one after the other
+_MOST_LINES = 4                  # of a chart that is still clear at half the width
 
 
 def render(run: Run) -> str:
@@ -51,9 +53,7 @@ def status_note(info: RunInfo) -> str:
 
 def learnt(run: Run) -> Section:
     parts = [summary(run)]
-    if run.verdicts:
-        parts.append(f'<ul class="verdicts">{"".join(map(_verdict, run.verdicts))}</ul>')
-    elif not parts[0]:
+    if not run.verdicts and not parts[0]:
         none = "This run came to no verdict." if run.results else "This run holds no results."
         parts.append(f'<p class="none">{none}</p>')
     for c in run.comparisons:
@@ -67,7 +67,19 @@ def learnt(run: Run) -> Section:
             parts.append(f'<p class="callout warn">Same silicon unknown for {pair}:{why}</p>')
         else:
             parts.append(f'<p class="callout">Separate silicon: {pair} share no cores.{why}</p>')
-    return section("What was learnt", parts)
+    return section("What was learnt", [*parts, _verdicts(run.verdicts)])
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    """As a list; of many, those that nothing decides are folded away."""
+    many = len(verdicts) > _MOST_VERDICTS
+    shown = [v for v in verdicts if v.holds is not None or not many]
+    folded = [v for v in verdicts if v.holds is None and many]
+    html = f'<ul class="verdicts">{"".join(map(_verdict, shown))}</ul>' if shown else ""
+    if folded:
+        html += (f"<details><summary>{len(folded):,} questions that cannot be judged here, and why"
+                 f'</summary><ul class="verdicts">{"".join(map(_verdict, folded))}</ul></details>')
+    return html
 
 
 def _verdict(v: Verdict) -> str:
@@ -96,11 +108,14 @@ def _studies(run: Run) -> Iterator[Section]:
 
 
 def _figures(found: Sequence[Figure]) -> Iterator[str]:
-    """Curves one below the other, bars as cards beside each other, lone values in one table."""
+    """Large curves one below the other, others as cards side by side, lone values in one table."""
     cards: list[str] = []
     lone: list[Figure] = []
     for figure in found:
-        if figure.has_curve:
+        lines = len(figure.series) + len({p.subject for p in figure.published})
+        if figure.has_curve and lines <= _MOST_LINES:
+            cards.append(f'<div class="card">{_curve(figure)}</div>')
+        elif figure.has_curve:
             yield _cards(cards)
             cards = []
             yield _curve(figure)

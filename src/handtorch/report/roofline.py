@@ -117,7 +117,7 @@ def _svg(place: str, spots: Sequence[Spot], whole: int, top: float, slope: float
     roof = (f"M{frame.px(left):.1f} {frame.py(left * slope):.1f}"
             f"L{frame.px(ridge):.1f} {frame.py(top):.1f}H{frame.width - frame.right}")
     discs = "".join(_disc(s, frame, s.ns / whole, css == "slim") for s in spots)
-    return (f'<svg class="plot {css}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
+    return (f'<svg class="{css}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
             f'aria-label="Roofline of {esc(place)}; the table below holds its figures.">'
             f'{grid(frame, "FLOP for each byte moved")}'
             f'<path class="roof" d="{roof}"/>{discs}</svg>')

@@ -88,7 +88,7 @@ function hovering() {
   document.addEventListener("pointermove", event => {
     const target = event.target instanceof Element ? event.target : null;
     if (!target || target.closest(".zoomed")) { mark(null); return; }
-    const svg = target.closest("svg.plot");
+    const svg = target.closest(".chart svg[role=img]");
     const spot = svg && nearest(svg, event.clientX, event.clientY);
     mark(spot || null);
     let found = spot;
