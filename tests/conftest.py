@@ -1,7 +1,8 @@
 """What tests share: the devices of this machine, its tools, the optional data, random numbers.
 
-`HANDTORCH_REQUIRE=pocl,intel,oclgrind,clang` names what this run must not do without: a test that
-needs one of these then fails where it would otherwise be skipped. Continuous integration sets it.
+`HANDTORCH_REQUIRE=pocl,intel,oclgrind,clang,chromium` names what this run must not do without: a
+test that needs one of these then fails where it would otherwise be skipped. Continuous integration
+sets it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TOOLS = {
     "oclgrind": ("oclgrind",),
     "clang": ("clang", *(f"clang-{version}" for version in range(22, 12, -1))),
+    "chromium": ("chromedriver",),              # Debian's brings the browser along
 }
 MARK_OF_FIXTURE = {"opencl_device": "opencl", "oclgrind": "oclgrind", "clang": "clang"}
 
@@ -186,6 +188,12 @@ def oclgrind() -> str:
 def clang() -> str:
     """A clang with an OpenCL front end; the test is marked `clang`."""
     return _tool_or_skip("clang")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The program that drives a headless Chromium."""
+    return _tool_or_skip("chromium")
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from handtorch.capture.step import capture_train_step
 from handtorch.graph.device_spec import GENERIC
 from handtorch.pipeline import compile_graph
 from handtorch.plan.plan import aligned
-from handtorch.profile.memory import changes, held, process_peak_bytes
+from handtorch.profile.memory import alive, changes, held, process_peak_bytes
 from handtorch.program import Program
 
 RING = 3
@@ -38,6 +38,17 @@ def test_the_peak_is_all_that_the_device_holds(conv: Program) -> None:
     alive = sum(n for role, n in found.peak.items() if role != "slack")
     assert alive == plan.floor_bytes + staging
     assert found.peak_launch == plan.peak_step
+
+
+def test_those_alive_at_the_peak_are_all_that_lies_in_the_arena_then(conv: Program) -> None:
+    at = held(conv, RING).peak_launch
+    found = alive(conv, at)
+    assert sum(found.values()) == conv.plan.floor_bytes
+    assert found["parameters: 0.weight"] == aligned(4 * 8 * 3 * 9)
+    assert list(found.values()) == sorted(found.values(), reverse=True)
+    few = alive(conv, at, 2)
+    assert list(few)[:2] == list(found)[:2] and sum(few.values()) == sum(found.values())
+    assert "parameters: others" in few
 
 
 def test_states_have_the_roles_that_the_optimizer_gives_them(conv: Program) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from handtorch.record import Run, RunInfo
 from handtorch.record.row import Row, columns
 from handtorch.record.rows import CHILDREN
 from handtorch.report import render, write_page
+from handtorch.report.script import script
 
 HOSTILE = "</style><script>alert(1)</script>\"'><img src=x onerror=alert(1)> & {0} %s \x00 \u202e"
 
@@ -42,10 +45,10 @@ def test_the_page_is_whole_and_says_what_there_is(run: Run, parse: Any) -> None:
     page = parse(render(run))
     assert [e.text for e in page.all("h1")] == ["handtorch study sgemm"]
     assert [e.text for e in page.all("h2")] == [
-        "What was learnt", "Study: sgemm", "Steps and launches", "Memory", "Sensors",
+        "What was learnt", "Steps and launches", "Memory", "Study: sgemm", "Sensors",
         "Where it ran", "How to read the figures"]
     assert [e.text for e in page.all("h3")] == [
-        "rate by n", "step time", "One step of mlp b32 on gpu"]
+        "Timeline of gpu", "Kernels of mlp b32 on gpu", "rate by n", "step time"]
     facts = page.all("p", "facts")[0].text.replace("\N{NO-BREAK SPACE}", " ")
     assert facts == "complete 2026-01-02 03:04:05 UTC 14.2 s"
     assert [e.text for e in page.all("dt")] == ["measured", "estimated", "simulated", "published"]
@@ -117,20 +120,6 @@ def test_a_figure_of_which_nothing_is_known(run: Run, parse: Any) -> None:
     assert page.all("div", "callout")[0].text == "Not known:naive: no sensor"
 
 
-def test_memory_is_stacked_in_the_order_of_roles(run: Run, parse: Any) -> None:
-    html = render(run)
-    assert re.findall(r'title="([^"]+)" style="width:([\d.]+)%"', html) == [
-        ("parameters: 3\N{NO-BREAK SPACE}KiB", "75.000"),
-        ("gradients: 1\N{NO-BREAK SPACE}KiB", "25.000")]
-    assert "mlp b32 on gpu, peak: 4\N{NO-BREAK SPACE}KiB" in [
-        e.text for e in parse(html).all("p", "ylabel")]
-
-
-def test_memory_over_a_step_is_no_table(run: Run) -> None:
-    curve = tuple(replace(run.memory[0], moment="launch", launch=i) for i in range(1000))
-    assert render(replace(run, memory=(*run.memory, *curve))) == render(run)
-
-
 def test_published_values_of_a_study_that_measured_nothing_are_shown(run: Run, parse: Any) -> None:
     page = parse(render(replace(run, results=(), published=tuple(
         replace(p, study="backprop") for p in run.published))))
@@ -140,7 +129,9 @@ def test_published_values_of_a_study_that_measured_nothing_are_shown(run: Run, p
 def test_hostile_text_stays_text(hostile: Run, parse: Any) -> None:
     html = render(hostile)
     page = parse(html)
-    assert page.all("script") == page.all("img") == []
+    assert page.all("img") == []
+    assert [e.attrs for e in page.all("script")] == [{}, {"type": "application/json"}]
+    assert page.all("script")[0].text == script()
     assert len(page.all("style")) == 1
     assert not [a for e in page.elements for a in e.attrs if a.startswith("on")]
     assert "\x00" not in html and "\u202e" not in html
@@ -155,16 +146,19 @@ def test_hostile_text_stays_text(hostile: Run, parse: Any) -> None:
 def test_the_page_needs_no_network_and_forbids_it(run: Run, parse: Any) -> None:
     html = render(run)
     page = parse(html)
-    assert not {e.tag for e in page.elements} & {"script", "link", "iframe", "object", "image"}
-    assert not [e for e in page.elements if e.attrs.keys() & {"src", "href", "xlink:href"}]
+    assert not {e.tag for e in page.elements} & {"link", "iframe", "object", "image"}
+    assert not [e for e in page.elements if e.attrs.keys() & {"src", "xlink:href"}]
+    assert all(e.attrs["href"].startswith("#") for e in page.elements if "href" in e.attrs)
     assert "url(" not in html and "@import" not in html and "http" not in html.replace(
         "http-equiv", "")
     policy = next(e for e in page.all("meta") if "http-equiv" in e.attrs).attrs["content"]
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'"
+    digest = b64encode(sha256(page.all("script")[0].text.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'")
 
 
 def test_light_and_dark_define_the_same_colours(run: Run) -> None:
-    light, dark = re.findall(r":root\{([^}]*)\}", render(run))
+    light, dark = re.findall(r":root\{(--[^}]*)\}", render(run))
     names = [set(re.findall(r"(--\w+):", block)) for block in (light, dark)]
     assert names[0] == names[1]
     used = set(re.findall(r"var\((--\w+)\)", render(run))) - {"--s"}
@@ -212,7 +206,7 @@ def test_a_full_disk_keeps_the_older_page(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("handtorch.report.write.os.replace", full)
+    monkeypatch.setattr("handtorch.report.whole.os.replace", full)
     with pytest.raises(StorageError) as caught:
         write_page(replace(run, results=()), path)
     assert str(caught.value) == (

@@ -8,7 +8,7 @@ from handtorch.report.charts import COLOURS, GREYS
 from handtorch.report.style import CSS
 
 LIGHT, DARK = (dict(re.findall(r"(--\w+):(#[0-9a-f]+)", block))
-               for block in re.findall(r":root\{([^}]*)\}", CSS))
+               for block in re.findall(r":root\{(--[^}]*)\}", CSS))
 
 
 def brightness(colour: str) -> float:

@@ -1,76 +1,69 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from handtorch.record import Launch, Run
-from handtorch.report.timeline import kernel_table, middle_steps, timeline
-
-
-def test_the_middle_step_among_those_with_launches_is_shown(run: Run) -> None:
-    (only,) = middle_steps(run)
-    assert only.step.number == 1
-    of_all = tuple(replace(la, step=s) for s in range(3) for la in run.launches)
-    assert middle_steps(replace(run, launches=of_all))[0].step.number == 1
-    assert middle_steps(replace(run, launches=())) == ()
+from handtorch.record import Energy, Run
+from handtorch.report.timeline import timelines
+from tests.report.profiled import T0, profiled_run
+from tests.report.test_packed import unpacked
 
 
-def test_busy_time_counts_overlaps_once(run: Run) -> None:
-    (timed,) = middle_steps(run)
-    assert timed.span_ns == (0, 330)
-    assert timed.busy_ns == 30 + 290  # 40 to 330, though two launches overlap from 130 to 140
+def data(html: str, parse: Any) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(parse(html).all("script")[0].text)
+    return found
 
 
-def test_blocks_are_to_scale_and_parallel_ones_lie_in_lanes(run: Run, parse: Any) -> None:
-    page = parse(timeline(middle_steps(run)[0]))
-    blocks = [(e.attrs["class"], float(e.attrs["x"]), float(e.attrs["width"]), e.attrs["y"])
-              for e in page.all("rect")]
-    assert blocks == [("c3", 0, pytest.approx(90.91), "2"),
-                      ("c0", pytest.approx(121.21), pytest.approx(303.03), "2"),
-                      ("c1", pytest.approx(393.94), pytest.approx(606.06), "28")]
-    assert [e.text for e in page.all("li")] == ["forward", "backward", "transfer"]
-    assert page.all("title")[1].text == (
-        "gemm: 100\N{NO-BREAK SPACE}ns, addmm, fc1, forward, train.py:41")
-    assert page.all("p")[-1].text.replace("\N{NO-BREAK SPACE}", " ") == (
-        "The device was busy for 320 ns of 330 ns (97 %), in 3 launches.")
+def test_rows_are_steps_lanes_host_and_idle(parse: Any) -> None:
+    ((place, html),) = timelines(profiled_run())
+    made = data(html, parse)
+    assert place == "gpu"
+    assert [(r["name"], r["kind"], r["count"]) for r in made["rows"]] == [
+        ("steps", "step", 2), ("queue", "work", 4), ("queue 2", "work", 2), ("host", "host", 2),
+        ("idle", "idle", 4)]
+    queue = unpacked(made["rows"][1]["spans"])
+    assert queue[:2] == [(1_000, 400_000, queue[0][2]), (400_000, 700_000, queue[1][2])]
+    kernel, phase, op, layer, line, flops, moved, bounded = made["labels"][queue[1][2]]
+    assert (kernel, made["phases"][phase], op, layer) == (
+        "gemm", ["backward", "c1"], "matmul", "fc1")
+    assert line.startswith("train.py:41") and (flops, moved, bounded) == (2000, 0, 0)
 
 
-def test_launches_without_times_are_counted_not_drawn(run: Run, parse: Any) -> None:
-    garbled = replace(run.launches[0], number=9, start_ns=None, end_ns=None,
-                      times_reason="END before START")
-    page = parse(timeline(middle_steps(replace(run, launches=(*run.launches, garbled)))[0]))
-    assert len(page.all("rect")) == 3
-    assert page.all("p")[-1].text.endswith("1 more have no usable time stamps.")
-    assert middle_steps(replace(run, launches=(garbled,))) == ()
+def test_what_is_not_on_the_time_axis_is_said(parse: Any) -> None:
+    ((_, html),) = timelines(profiled_run())
+    assert "1 launches and readings of this run have no usable time" in html
+    assert timelines(replace(profiled_run(), clocks=())) == []
 
 
-def test_one_launch_of_no_length(run: Run, parse: Any) -> None:
-    point = replace(run.launches[0], start_ns=5, end_ns=5)
-    (timed,) = middle_steps(replace(run, launches=(point,)))
-    assert len(parse(timeline(timed)).all("rect")) == 1
-    assert kernel_table(timed)
+def test_three_steps_with_the_median_in_the_middle_are_shown(parse: Any) -> None:
+    run = profiled_run()
+    steps = tuple(replace(run.steps[0], id=i, number=i, start_ns=T0 + 1_000_000 * i,
+                          end_ns=T0 + 1_000_000 * i + 900_000 + (abs(i - 5) + 3) % 11)
+                  for i in range(11))
+    ((_, html),) = timelines(replace(run, steps=steps))
+    start, end = data(html, parse)["window"]
+    assert 2_900_000 <= end - start <= 3_100_000
+    median = sorted(steps, key=lambda s: s.end_ns - s.start_ns)[5]
+    assert start < median.start_ns - T0 < median.end_ns - T0 < end
 
 
-def test_of_very_many_launches_the_longest_are_drawn(run: Run, parse: Any) -> None:
-    many = tuple(replace(run.launches[0], number=i, start_ns=10 * i, end_ns=10 * i + 1 + i % 7)
-                 for i in range(5000))
-    page = parse(timeline(middle_steps(replace(run, launches=many))[0]))
-    assert len(page.all("rect")) == 4000
-    assert "Only the 4,000 longest are drawn." in page.all("p")[-1].text
+def test_cores_and_estimated_power_lie_under_it(parse: Any) -> None:
+    run = profiled_run()
+    counted = tuple(replace(s, quantity="cpu0_busy_s", time_ns=T0 + 500_000 * i, value=0.0005 * i)
+                    for i, s in enumerate(run.samples))
+    spent = tuple(Energy(place="gpu", subject="mlp b32", meter="sheet", quantity="device_power_w",
+                         level="step", name=str(i), instances=1, seconds=0.001, readings=0,
+                         total_j=0.002, dynamic_j=None, dynamic_reason="-", how="a sheet",
+                         provenance="estimated") for i in range(2))
+    ((_, html),) = timelines(replace(run, samples=counted, energies=spent))
+    power, cores = data(html, parse)["tracks"]
+    assert (power["name"], power["unit"]) == ("power", "W")
+    assert power["lines"][0]["values"] == [2.0, None, 2.0, None]
+    assert power["lines"][0]["provenance"] == "estimated"
+    assert cores["lines"][0]["values"] == [1.0, 1.0, None]
+    assert "estimated" in [e.text for e in parse(html).all("span", "badge")]
 
 
-def test_kernels_are_summed_by_time_with_their_rates(run: Run, parse: Any) -> None:
-    known: tuple[Launch, ...] = tuple(replace(la, moved_bytes=600, work_reason="")
-                                      if la.kernel == "gemm" else la for la in run.launches)
-    page = parse(kernel_table(middle_steps(replace(run, launches=known))[0]))
-    rows = [e.text.replace("\N{NO-BREAK SPACE}", " ") for e in page.all("td")]
-    assert rows[:6] == ["forward, backward", "2", "300 ns", "90.9 %", "13.3", "4"]
-    assert rows[6:] == ["transfer", "1", "30 ns", "9.1 %", "66.7", "\N{EN DASH}"]
-
-
-def test_what_the_host_did_is_no_work_of_the_device(run: Run) -> None:
-    fed = replace(run.launches[0], number=9, lane="host", start_ns=0, end_ns=9000)
-    assert middle_steps(replace(run, launches=(*run.launches, fed))) == middle_steps(run)
-    assert middle_steps(replace(run, launches=(fed,))) == ()
+def test_a_run_without_launches_has_none(run: Run) -> None:
+    assert timelines(replace(run, launches=())) == []

@@ -10,7 +10,7 @@ import pytest
 
 from handtorch.errors import BadInput, StorageError
 from handtorch.report.trace import trace_of
-from handtorch.report.write import write_whole
+from handtorch.report.whole import write_whole
 from tests.report.profiled import T0, profiled_run
 
 

@@ -5,6 +5,7 @@ as the plan says that somebody needs it; sizes are those the plan reserves, alig
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ PARAMETERS, GRADIENTS, OPTIMIZER = "parameters", "gradients", "optimizer state"
 INPUTS, OUTPUTS, INTERMEDIATES = "inputs", "outputs", "intermediates"
 WORKSPACE, BUFFERS, CONSTANTS = "workspace", "buffers", "constants"
 SLACK = "slack"             # held by nobody: between two values of the arena, or for steps to come
+ALIVE, MOST_ALIVE = "alive at the peak", 30         # a moment; how many have a row of their own
 ROLES = (PARAMETERS, GRADIENTS, OPTIMIZER, INPUTS, OUTPUTS, INTERMEDIATES, WORKSPACE, BUFFERS,
          CONSTANTS)
 _OF_STATE = {"parameter": PARAMETERS, "buffer": BUFFERS, "optimizer": OPTIMIZER,
@@ -52,6 +54,31 @@ def held(program: Program, ring: int) -> Held:
     whole = plan.peak_bytes + ring * (plan.staging_in_bytes + plan.staging_out_bytes)
     return Held({role: tuple(map(int, line)) for role, line in over.items()},
                 {**peak, SLACK: whole - sum(peak.values())}, at)
+
+
+def alive(program: Program, launch: int, shown: int = MOST_ALIVE) -> dict[str, int]:
+    """Who holds the arena while `launch` runs, by name, the largest first: "intermediates: matmul
+    in fc1", "parameters: fc1.weight". Beyond `shown` of them the rest is one entry for each role.
+    """
+    graph = program.graph
+    states = {v.id: s.name for s in graph.states for v in (s.before, s.after)}
+    maker = {v.id: n for n in graph.nodes for v in n.outputs}
+    roles = _roles(program)
+    found: Counter[str] = Counter()
+    for life in program.plan.lives:
+        if life.first <= launch <= life.last:
+            name = next((states[v] for v in life.members if v in states), "")
+            node = next((maker[v] for v in life.members if v in maker), None)
+            if not name and node is not None:
+                name = f"{node.op} in {node.layer or node.phase}"
+            found[f"{roles[life.root]}: {name}" if name else roles[life.root]] += aligned(
+                life.nbytes)
+    named = dict(found.most_common(shown))
+    rest: Counter[str] = Counter()
+    for name, nbytes in found.items():
+        if name not in named:
+            rest[f"{name.split(':')[0]}: others"] += nbytes
+    return {**named, **rest}
 
 
 def changes(line: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -18,7 +18,7 @@ from handtorch.profile.alone import check
 from handtorch.profile.audit import Audited, audit
 from handtorch.profile.check import Check, rows_of
 from handtorch.profile.collect import HOST_CLOCK, Subject, collected
-from handtorch.profile.memory import changes, held, process_peak_bytes
+from handtorch.profile.memory import ALIVE, alive, changes, held, process_peak_bytes
 from handtorch.profile.peaks import peak_rows
 from handtorch.profile.rows import as_run, write_run
 from handtorch.profile.sensing import Sensing
@@ -338,6 +338,7 @@ def memory_rows(of: Subject) -> Iterable[Memory]:
                       provenance="measured", launch=launch)
 
     yield from (row("peak", role, n) for role, n in found.peak.items())
+    yield from (row(ALIVE, who, n) for who, n in alive(of.program, found.peak_launch).items())
     for role, line in found.over.items():
         if any(line):
             yield from (row("launch", role, n, i) for i, n in changes(line))

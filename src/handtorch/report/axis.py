@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from handtorch.report.spell import tick
+from handtorch.report.spell import size, tick
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,19 @@ def y_axis(values: Sequence[float], most_ticks: int = 7, *, log: bool = False) -
     step = _nice_step((high - low) / (most_ticks - 1))
     low, high = math.floor(low / step) * step, math.ceil(high / step) * step
     return Axis(low, high, False, _linear_ticks(low, high, most_ticks))
+
+
+def log_axis(low: float, high: float, most_ticks: int) -> Axis:
+    """From `low` to `high`, both positive, as they are."""
+    return Axis(low, high, True, _log_ticks(low, high, most_ticks))
+
+
+def size_axis(most_bytes: int, most_ticks: int = 6) -> Axis:
+    """From zero to a little above `most_bytes`, in powers of 1024 as devices state theirs."""
+    scale = next(1 << k for k in (30, 20, 10, 0) if most_bytes >= 1 << k or k == 0)
+    made = y_axis([0.0, max(most_bytes / scale, 1.0)], most_ticks)
+    return Axis(0.0, made.high * scale, False,
+                tuple((v * scale, size(v * scale)) for v, _ in made.ticks))
 
 
 def _grows_by_factors(values: Sequence[float]) -> bool:

@@ -165,10 +165,11 @@ def _svg(figure: Figure, lines: Sequence[Line], box: tuple[int, int, int, int, i
     kind = "wide" if labels else "slim"
     return (f'<svg class="{kind}" viewBox="0 0 {frame.width} {frame.height}" role="img" '
             f'aria-label="Chart: {esc(figure.name)} against {esc(figure.x_label)}. The table below '
-            f'holds its figures.">{_grid(frame, figure.x_label)}{drawn}</svg>')
+            f'holds its figures.">{grid(frame, figure.x_label)}{drawn}</svg>')
 
 
-def _grid(frame: Frame, x_label: str) -> str:
+def grid(frame: Frame, x_label: str) -> str:
+    """Ticks, their lines, and the name of the x axis."""
     right, bottom = frame.width - frame.right, frame.height - frame.bottom
     parts = []
     for value, text in frame.y.ticks:

@@ -10,7 +10,7 @@ from typing import Any
 
 from handtorch.record import Run
 from handtorch.report.trace import Group, Trace, trace_of
-from handtorch.report.write import write_whole
+from handtorch.report.whole import write_whole
 
 _GZIP = 31                                  # zlib's word for a gzip header around it
 

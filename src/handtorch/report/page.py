@@ -1,78 +1,65 @@
-"""A run as one self-contained HTML page: no network, no script, light and dark, desk and phone."""
+"""A run as one self-contained HTML page: no network, light and dark, desk and phone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from handtorch.record import Memory, Run, Verdict
+from handtorch.record import Run, RunInfo, Verdict
 from handtorch.report import tables
 from handtorch.report.charts import bar_chart, line_chart
+from handtorch.report.decision import decisions, others
+from handtorch.report.energy import energy
+from handtorch.report.frame import Section, document, reading, section
+from handtorch.report.kernels import breakdowns, kernel_table, middle_steps, said
+from handtorch.report.memory import memory
+from handtorch.report.roofline import rooflines
 from handtorch.report.series import Figure, figures, unmatched
 from handtorch.report.side_by_side import html_table
-from handtorch.report.spell import duration, esc, size
-from handtorch.report.style import CSS
-from handtorch.report.timeline import kernel_table, middle_steps, timeline
-from handtorch.report.write import write_whole
+from handtorch.report.spell import duration, esc
+from handtorch.report.summary import summary
+from handtorch.report.timeline import timelines
 
-_MOST_TIMELINES = 6
-_ROLES = ("parameters", "gradients", "optimizer state", "inputs", "intermediates", "workspace")
-_PROVENANCE = {
-    "measured": "read from a clock, a counter or a sensor during this run",
-    "estimated": "worked out from measured figures and a model or a data sheet",
-    "simulated": "made by a stand-in: an emulated network, a slowed core, a device not present",
-    "published": "printed by somebody else; drawn dashed and never mixed with ours",
-}
+_MOST_KERNEL_TABLES = 6
+_MOST_VERDICTS = 8               # that are read one after the other
+_MOST_LINES = 4                  # of a chart that is still clear at half the width
 
 
 def render(run: Run) -> str:
     """The page's text. Equal runs give equal pages; any text of the run is shown as text only."""
-    parts = [_head(run), _learnt(run), _section("Side by side", [html_table(run)]), *_studies(run),
-             _steps(run), _memory(run), _sensors(run), _setting(run), _reading()]
-    # The policy makes the promise hold: even a planted tag could load and run nothing.
-    return ('<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-            '<meta http-equiv="Content-Security-Policy" '
-            "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-            '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<meta name="color-scheme" content="light dark">'
-            f"<title>HandTorch: {esc(run.info.command)}</title><style>{CSS}</style></head>"
-            f'<body><main>{"".join(parts)}</main></body></html>\n')
+    return document(f"HandTorch: {run.info.command}", _head(run.info), [
+        learnt(run), section("Side by side", [html_table(run)]), _steps(run),
+        section("Memory", [memory(run)]), section("Energy", [energy(run)]),
+        section("Roofline", [rooflines(run)]), *_studies(run),
+        section("Sensors", [tables.sample_table(run)]), setting(run), reading()])
 
 
-def write_page(run: Run, path: str | Path) -> Path:
-    """The page is at `path` afterwards, whole or not at all; an older page there is replaced."""
-    return write_whole(Path(path), "page", (render(run).encode(),))
-
-
-def _section(title: str, parts: Iterable[str]) -> str:
-    inner = "".join(parts)
-    return f"<section><h2>{title}</h2>{inner}</section>" if inner else ""
-
-
-def _head(run: Run) -> str:
-    info = run.info
+def _head(info: RunInfo) -> str:
     took = duration(info.duration_ns) if info.duration_ns is not None else "not finished"
     started = info.started_utc[:19].replace("T", " ")
-    said = {"complete": "", "running": "This run has not ended, or was killed: the page shows what "
+    return (f"<h1>{esc(info.command)}</h1>"
+            f'<p class="facts"><span class="badge {info.status}">{info.status}</span> '
+            f"<span>{esc(started)} UTC</span> <span>{took}</span></p>{status_note(info)}")
+
+
+def status_note(info: RunInfo) -> str:
+    """What to know of a run that did not end well; empty for one that did."""
+    text = {"complete": "", "running": "This run has not ended, or was killed: the page shows what "
             "it had written by then.", "interrupted": f"This run was interrupted "
             f"({info.status_reason}); the page shows what it had measured by then.",
             "failed": f"This run failed: {info.status_reason}"}[info.status]
-    note = f'<p class="callout warn">{esc(said)}</p>' if said else ""
-    return (f'<header><p class="brand">HandTorch</p><h1>{esc(info.command)}</h1>'
-            f'<p class="facts"><span class="badge {info.status}">{info.status}</span> '
-            f"<span>{esc(started)} UTC</span> <span>{took}</span></p>{note}</header>")
+    return f'<p class="callout warn">{esc(text)}</p>' if text else ""
 
 
-def _learnt(run: Run) -> str:
-    parts = [_verdict(v) for v in run.verdicts]
-    if parts:
-        parts = [f'<ul class="verdicts">{"".join(parts)}</ul>']
-    else:
+def learnt(run: Run) -> Section:
+    parts = [summary(run)]
+    if not run.verdicts and not parts[0]:
         none = "This run came to no verdict." if run.results else "This run holds no results."
-        parts = [f'<p class="none">{none}</p>']
+        parts.append(f'<p class="none">{none}</p>')
     for c in run.comparisons:
         pair = f"<b>{esc(c.first)}</b> and <b>{esc(c.second)}</b>"
-        why = f" {esc(c.same_silicon_reason)}" if c.same_silicon_reason else ""
+        reason = c.same_silicon_reason
+        why = f" {esc(reason[0].upper() + reason[1:])}" if reason else ""
         if c.same_silicon:
             parts.append(f'<p class="callout warn">Same silicon: {pair} share the same cores, so '
                          f"each slows the other when both work.{why}</p>")
@@ -80,7 +67,19 @@ def _learnt(run: Run) -> str:
             parts.append(f'<p class="callout warn">Same silicon unknown for {pair}:{why}</p>')
         else:
             parts.append(f'<p class="callout">Separate silicon: {pair} share no cores.{why}</p>')
-    return _section("What was learnt", parts)
+    return section("What was learnt", [*parts, _verdicts(run.verdicts)])
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    """As a list; of many, those that nothing decides are folded away."""
+    many = len(verdicts) > _MOST_VERDICTS
+    shown = [v for v in verdicts if v.holds is not None or not many]
+    folded = [v for v in verdicts if v.holds is None and many]
+    html = f'<ul class="verdicts">{"".join(map(_verdict, shown))}</ul>' if shown else ""
+    if folded:
+        html += (f"<details><summary>{len(folded):,} questions that cannot be judged here, and why"
+                 f'</summary><ul class="verdicts">{"".join(map(_verdict, folded))}</ul></details>')
+    return html
 
 
 def _verdict(v: Verdict) -> str:
@@ -92,106 +91,98 @@ def _verdict(v: Verdict) -> str:
             f"<span>{esc(v.answer)}</span>{reason}</li>")
 
 
-def _studies(run: Run) -> list[str]:
-    made: dict[str, list[str]] = {}
-    for figure in figures(run):
-        made.setdefault(figure.study, []).append(_figure(figure))
-    for study in dict.fromkeys(p.study for p in unmatched(run)):
-        rest = [p for p in unmatched(run) if p.study == study]
-        made.setdefault(study, []).append(tables.published_table(rest))
-    return [_section(f"Study: {esc(study)}", parts) for study, parts in made.items()]
+def _studies(run: Run) -> Iterator[Section]:
+    drawn = replace(run, results=others(run.results))
+    made: dict[str, list[Figure]] = {}
+    for r in run.results:
+        made.setdefault(r.study, [])
+    for figure in figures(drawn):
+        made[figure.study].append(figure)
+    for p in unmatched(drawn):
+        made.setdefault(p.study, [])
+    for study, found in made.items():
+        rest = [p for p in unmatched(drawn) if p.study == study]
+        title = "Figures of the profile" if study == "profile" else f"Study: {study}"
+        yield section(title, [decisions(run, study), *_figures(found),
+                                          tables.published_table(rest)])
 
 
-def _figure(figure: Figure) -> str:
+def _figures(found: Sequence[Figure]) -> Iterator[str]:
+    """Large curves one below the other, others as cards side by side, lone values in one table."""
+    cards: list[str] = []
+    lone: list[Figure] = []
+    for figure in found:
+        lines = len(figure.series) + len({p.subject for p in figure.published})
+        if figure.has_curve and lines <= _MOST_LINES:
+            cards.append(f'<div class="card">{_curve(figure)}</div>')
+        elif figure.has_curve:
+            yield _cards(cards)
+            cards = []
+            yield _curve(figure)
+        elif bars := bar_chart(figure):
+            cards.append(_card(figure, bars))
+        else:
+            lone.append(figure)
+    yield _cards(cards)
+    if lone:
+        yield tables.lone_table(lone)
+        yield _unknown(lone)
+
+
+def _cards(cards: Sequence[str]) -> str:
+    return f'<div class="cards">{"".join(cards)}</div>' if cards else ""
+
+
+def _title(figure: Figure) -> str:
     by = f" by {esc(figure.x_name)}" if figure.x_name else ""
-    full = tables.every_result(figure)
-    if figure.has_curve:
-        short = tables.matrix(figure) or tables.extremes(figure)
-        count = sum(len(s.results) for s in figure.series)
-        shown = (f"{line_chart(figure)}{short}<details><summary>All {count:,} figures with spread, "
-                 f"bounds and provenance</summary>{full}</details>")
-    else:
-        shown = bar_chart(figure) + full
-    return (f"<h3>{esc(figure.name)}{by}</h3>{shown}{_unknown(figure)}"
-            f"{tables.published_table(figure.published)}")
+    return f"<h3>{esc(figure.name)}{by}</h3>"
 
 
-def _unknown(figure: Figure) -> str:
+def _curve(figure: Figure) -> str:
+    short = tables.matrix(figure) or tables.extremes(figure)
+    count = sum(len(s.results) for s in figure.series)
+    return (f"{_title(figure)}{line_chart(figure)}"
+            f"<details><summary>As a table</summary>{short}</details>"
+            f"<details><summary>All {count:,} figures with spread, bounds and provenance</summary>"
+            f"{tables.every_result(figure)}{tables.published_table(figure.published)}</details>"
+            f"{_unknown([figure])}")
+
+
+def _card(figure: Figure, bars: str) -> str:
+    count = sum(len(s.results) for s in figure.series)
+    return (f'<div class="card">{_title(figure)}{bars}'
+            f"<details><summary>All {count:,} figures with spread, bounds and provenance</summary>"
+            f"{tables.every_result(figure)}{tables.published_table(figure.published)}</details>"
+            f"{_unknown([figure])}</div>")
+
+
+def _unknown(found: Sequence[Figure]) -> str:
     """What could not be had, and why, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for s in figure.series:
-        for r in s.results:
-            if r.value is None:
-                reasons.setdefault(r.value_reason, []).append(s.label)
+    for figure in found:
+        for s in figure.series:
+            for r in s.results:
+                if r.value is None:
+                    what = f"{figure.name} of {s.label}" if len(found) > 1 else s.label
+                    reasons.setdefault(r.value_reason, []).append(what)
     items = "".join(f"<li>{esc(', '.join(dict.fromkeys(labels)))}: {esc(reason)}</li>"
                     for reason, labels in reasons.items())
     return f'<div class="callout"><p>Not known:</p><ul>{items}</ul></div>' if items else ""
 
 
-def _steps(run: Run) -> str:
-    parts = [tables.step_table(run)]
+def _steps(run: Run) -> Section:
+    parts = [tables.step_table(run), breakdowns(run)]
+    parts += [f"<h3>Timeline of {esc(place)}</h3>{figure}" for place, figure in timelines(run)]
     chosen = middle_steps(run)
-    for timed in chosen[:_MOST_TIMELINES]:
+    for timed in chosen[:_MOST_KERNEL_TABLES]:
         step = timed.step
-        parts.append(f"<h3>One step of {esc(step.subject)} on {esc(step.place)}</h3>"
-                     f"<p>Step {step.number:,}, the one of median time among those recorded.</p>"
-                     f"{timeline(timed)}{kernel_table(timed)}")
-    if len(chosen) > _MOST_TIMELINES:
-        parts.append(f"<p>{len(chosen) - _MOST_TIMELINES} more are in the run file.</p>")
-    return _section("Steps and launches", parts)
+        parts.append(f"<h3>Kernels of {esc(step.subject)} on {esc(step.place)}</h3>"
+                     f"{said(timed)}{kernel_table(timed)}")
+    if len(chosen) > _MOST_KERNEL_TABLES:
+        parts.append(f"<p>{len(chosen) - _MOST_KERNEL_TABLES} more are in the run file.</p>")
+    return section("Steps and launches", parts)
 
 
-def _memory(run: Run) -> str:
-    groups: dict[tuple[str, str, str], list[Memory]] = {}
-    held = [m for m in run.memory if m.launch is None]       # a curve over a step is no table
-    for m in held:
-        groups.setdefault((m.subject, m.place, m.moment), []).append(m)
-    totals = [sum(m.bytes or 0 for m in group) for group in groups.values()]
-    parts = [_memory_bar(key, sorted(group, key=_role_order), max(totals) or 1)
-             for key, group in groups.items()]
-    if not parts:
-        return ""
-    rows = [[esc(m.role), tables.text_cell(f"{m.subject}, {m.place}"), tables.text_cell(m.moment),
-             tables.value_or_reason(None if m.bytes is None else size(m.bytes), m.bytes_reason),
-             tables.provenance(m.provenance)] for m in held]
-    table = tables.table("Memory by role", ["role", "of", "when", "size", "provenance"], rows)
-    return _section("Memory", [*parts, table])
-
-
-def _role_order(m: Memory) -> int:
-    return _ROLES.index(m.role) if m.role in _ROLES else len(_ROLES)
-
-
-def _memory_bar(key: tuple[str, str, str], group: Sequence[Memory], full: int) -> str:
-    subject, place, moment = key
-    known = [m for m in group if m.bytes is not None]
-    total = sum(m.bytes or 0 for m in known)
-    colour = {m.role: f"c{(_role_order(m) if m.role in _ROLES else len(_ROLES) + i) % 10}"
-              for i, m in enumerate(known)}
-    bits = "".join(f'<i class="{colour[m.role]} {m.provenance}" title="{esc(m.role)}: '
-                   f'{size(m.bytes or 0)}" style="width:{100 * (m.bytes or 0) / full:.3f}%"></i>'
-                   for m in known)
-    keys = "".join(f'<li><i class="{colour[m.role]}"></i>{esc(m.role)} {size(m.bytes or 0)}</li>'
-                   for m in known)
-    return (f'<div class="chart"><p class="ylabel">{esc(subject)} on {esc(place)}, {esc(moment)}'
-            f'<span>: {size(total)}</span></p><div class="stack">{bits}</div>'
-            f'<ul class="legend always">{keys}</ul></div>')
-
-
-def _sensors(run: Run) -> str:
-    return _section("Sensors", [tables.sample_table(run)])
-
-
-def _setting(run: Run) -> str:
-    return _section("Where it ran", [tables.machine_table(run), tables.device_table(run),
-                                     tables.place_table(run), tables.software_table(run)])
-
-
-def _reading() -> str:
-    items = "".join(f'<dt><span class="badge {word}">{word}</span></dt><dd>{meaning}</dd>'
-                    for word, meaning in _PROVENANCE.items())
-    return _section("How to read the figures", [
-        f"<dl>{items}</dl><p>A median stands with its interquartile spread: the middle half of the "
-        "repeats lies that far apart. A dash is a figure that was not asked for or is not known; "
-        "the reason is given beside it. Where a row mixes them, <sup>e</sup> and <sup>s</sup> mark "
-        "estimated and simulated figures.</p>"])
+def setting(run: Run) -> Section:
+    return section("Where it ran", [tables.machine_table(run), tables.device_table(run),
+                                    tables.place_table(run), tables.software_table(run)])

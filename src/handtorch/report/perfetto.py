@@ -13,7 +13,7 @@ from pathlib import Path
 
 from handtorch.record import Run
 from handtorch.report.trace import Group, Level, Span, Trace, trace_of
-from handtorch.report.write import write_whole
+from handtorch.report.whole import write_whole
 
 _VARINT, _EIGHT_BYTES, _BYTES = 0, 1, 2
 _TRACE_PACKET = 1

@@ -67,3 +67,11 @@ def size(size_bytes: float) -> str:
         if size_bytes >= scale:
             return f"{number(size_bytes / scale)}\N{NO-BREAK SPACE}{unit}"
     return f"{number(size_bytes)}\N{NO-BREAK SPACE}B"
+
+
+def joules(value: float) -> str:
+    """`1.5 J`, `23.3 mJ`, `736 µJ`."""
+    for scale, unit in ((1.0, "J"), (1e-3, "mJ"), (1e-6, "µJ")):
+        if abs(value) >= scale:
+            return f"{number(value / scale)}\N{NO-BREAK SPACE}{unit}"
+    return f"{number(value / 1e-9)}\N{NO-BREAK SPACE}nJ"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from handtorch.record import Published, Result, Run
 from handtorch.report.charts import hover
@@ -136,6 +137,21 @@ def _result_row(figure: Figure, s: Series, r: Result) -> list[str]:
             provenance(r.provenance)]
 
 
+def lone_table(found: Sequence[Figure]) -> str:
+    """Figures of one value or none, a row for each value, with what was published beside it."""
+    rows = []
+    for figure in found:
+        printed = "; ".join(f"{p.subject}: {number(p.value)}" for p in figure.published)
+        for s in figure.series:
+            for r in s.results:
+                rows.append([esc(figure.name), text_cell(s.label),
+                             MISSING if r.value is None else quantity(r.value, r.unit),
+                             MISSING if r.spread is None else column(r.spread, 2),
+                             text_cell(printed), provenance(r.provenance)])
+    return table("Single figures", ["what", "of", "value", "spread", "published", "provenance"],
+                 rows)
+
+
 def published_table(values: Iterable[Published]) -> str:
     """Printed figures with where they were printed, said once if they share it; or nothing."""
     values = tuple(values)
@@ -222,7 +238,7 @@ def step_table(run: Run) -> str:
         n = len(times)
         spread = times[(3 * n) // 4] - times[n // 4] if n > 1 else None
         rows.append([esc(subject), text_cell(place), text_cell(kind), f"{n:,}",
-                     duration(times[n // 2]), MISSING if spread is None else duration(spread),
+                     duration(median(times)), MISSING if spread is None else duration(spread),
                      provenance(word)])
     if not rows:
         return ""

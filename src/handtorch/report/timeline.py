@@ -1,161 +1,168 @@
-"""The launches of one step on a time axis, and where the step's time went."""
+"""The timeline of a place: its steps, launches and idle times, zoomed by `web/timeline.js`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from handtorch.record import Launch, Run, Step
-from handtorch.report.spell import MISSING, duration, esc, number
-from handtorch.report.tables import table, text_cell
+from handtorch.record import Run
+from handtorch.report.levels import Levels, levels
+from handtorch.report.packed import packed
+from handtorch.report.script import data_block
+from handtorch.report.spell import MISSING, esc
+from handtorch.report.trace import Group, Span, Track, trace_of
 
-_MOST_DRAWN = 4000
-_MOST_KERNELS = 12
-_PHASES = ("forward", "backward", "optimizer", "transfer")
-_LANE_PX = 26
+_PHASES = {"forward": "c0", "backward": "c1", "optimizer": "c2", "transfer": "c3",
+           "recompute": "c5", "host": "g2", "idle": "soft"}
+_OTHERS = ("c4", "c6", "c7", "c8", "c9")
+_SHOWN_STEPS = 3
+_STEPS, _HOST, _IDLE = "steps", "host", "idle"
+CAUSES = {
+    "input": "the caller had not called yet: its data, its own code",
+    "staging": "the host checked the batch and copied it in",
+    "enqueue": "the host was still enqueuing",
+    "launch": "handed over, not yet started: driver and device",
+    "wake": "done, and the waiting host had not noticed",
+    "profiler": "the profiler read its events",
+    "dispatch": "torch between two operations: Python, autograd, and the stamps",
+    "other": "no cause found",
+}
+_BUTTONS = (("in", "+", "Zoom in"), ("out", "\N{MINUS SIGN}", "Zoom out"),
+            ("left", "\N{LEFTWARDS ARROW}", "Move left"),
+            ("right", "\N{RIGHTWARDS ARROW}", "Move right"),
+            ("steps", "3 steps", "Show 3 steps"), ("all", "All", "Show all that was recorded"),
+            ("before", "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK} launch", "Previous launch"),
+            ("after", "launch \N{SINGLE RIGHT-POINTING ANGLE QUOTATION MARK}", "Next launch"))
 
 
-@dataclass(frozen=True)
-class TimedStep:
-    """A step and those of its launches whose times are known, by start."""
+def timelines(run: Run) -> list[tuple[str, str]]:
+    """(place, figure) for each place with launches on a time axis, in the order of the run."""
+    if not run.launches or not _has_times(run):
+        return []
+    trace = trace_of(run)
+    return [(group.name, _figure(group, levels(run, group.name), trace.left_out))
+            for group in trace.groups if _works(group)]
 
-    step: Step
-    launches: tuple[Launch, ...]
-    untimed: int
+
+def _has_times(run: Run) -> bool:
+    known = {clock.name for clock in run.clocks if clock.offset_ns is not None}
+    return any(la.clock in known and la.start_ns is not None for la in run.launches)
+
+
+def _works(group: Group) -> list[Track]:
+    return [t for t in group.tracks if _kind(t.name) == "work"]
+
+
+def _kind(track: str) -> str:
+    """What kind of row a track of `trace.py` is; "host 2" is what overlaps with "host"."""
+    first = track.split(" ")[0]
+    return {_STEPS: "step", _HOST: "host", _IDLE: "idle"}.get(first, "work")
+
+
+class _Labels:
+    """Every text once; the spans say which."""
+
+    def __init__(self) -> None:
+        self.phases: dict[str, str] = {}
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._others = 0
+
+    def of(self, span: Span, kind: str) -> int:
+        said = dict(span.args)
+        phase = _IDLE if kind == "idle" else span.category
+        what = CAUSES.get(span.name, "") if kind == "idle" else said.get("op", "")
+        made = (span.name, self._phase(phase), what, said.get("layer", ""), said.get("line", ""),
+                said.get("flops", 0), said.get("bytes", 0), int("time" in said))
+        return self._known.setdefault(made, len(self._known))
+
+    def _phase(self, phase: str) -> int:
+        if phase not in self.phases:
+            css = _PHASES.get(phase)
+            if css is None:
+                css = _OTHERS[self._others % len(_OTHERS)]
+                self._others += 1
+            self.phases[phase] = css
+        return list(self.phases).index(phase)
 
     @property
-    def span_ns(self) -> tuple[int, int]:
-        """First start to last end of the launches, on their own clock."""
-        return (min(_start(la) for la in self.launches), max(_end(la) for la in self.launches))
-
-    @property
-    def busy_ns(self) -> int:
-        """The union of the launches' intervals: overlapping launches are not counted twice."""
-        total, reached = 0, self.span_ns[0]
-        for launch in self.launches:
-            total += max(0, _end(launch) - max(_start(launch), reached))
-            reached = max(reached, _end(launch))
-        return total
+    def all(self) -> list[tuple[Any, ...]]:
+        return list(self._known)
 
 
-def middle_steps(run: Run) -> tuple[TimedStep, ...]:
-    """For each subject and place with launches, the step of median time among those recorded.
-
-    What the host did to feed it is left out."""
-    by_step: dict[int, list[Launch]] = {}
-    for launch in run.launches:
-        if launch.lane == "host":
-            continue
-        by_step.setdefault(launch.step, []).append(launch)
-    groups: dict[tuple[str, str], list[Step]] = {}
-    for step in run.steps:
-        timed = any(la.end_ns is not None for la in by_step.get(step.id, ()))
-        if timed:
-            groups.setdefault((step.subject, step.place), []).append(step)
-    chosen = []
-    for steps in groups.values():
-        steps.sort(key=lambda s: s.end_ns - s.start_ns)
-        step = steps[len(steps) // 2]
-        known = [la for la in by_step[step.id] if la.start_ns is not None and la.end_ns is not None]
-        known.sort(key=lambda la: (_start(la), la.number))
-        chosen.append(TimedStep(step, tuple(known), len(by_step[step.id]) - len(known)))
-    return tuple(chosen)
+def _figure(group: Group, under: Sequence[Levels], left_out: int) -> str:
+    order = {"step": 0, "work": 1, "host": 2, "idle": 3}
+    tracks = sorted((t for t in group.tracks if t.spans), key=lambda t: order[_kind(t.name)])
+    begin = min(t.spans[0].start_ns for t in tracks)
+    end = max(max(s.end_ns for s in t.spans) for t in tracks)
+    labels = _Labels()
+    rows = [{"name": t.name, "kind": _kind(t.name), "count": len(t.spans),
+             "spans": packed((s.start_ns - begin, s.end_ns - begin, labels.of(s, _kind(t.name)))
+                             for s in t.spans)} for t in tracks]
+    shown = _window(tracks, begin, end)
+    data = {"span": max(end - begin, 1), "window": shown, "rows": rows, "labels": labels.all,
+            "phases": list(labels.phases.items()),
+            "tracks": [_track(level, begin, end) for level in under]}
+    count = sum(len(t.spans) for t in _works(group))
+    drawn = dict.fromkeys(s.category for t in tracks if _kind(t.name) in ("work", "host")
+                          for s in t.spans)
+    keys = [(phase or MISSING, labels.phases[phase]) for phase in drawn]
+    keys += [("idle", "soft")] if any(_kind(t.name) == "idle" for t in tracks) else []
+    return _markup(group.name, count, data, keys, under, left_out)
 
 
-def timeline(timed: TimedStep) -> str:
-    """One step drawn to scale: a block per launch, coloured by phase, beside others if parallel."""
-    begin, end = timed.span_ns
-    longest = sorted(timed.launches, key=lambda la: _start(la) - _end(la))[:_MOST_DRAWN]
-    lanes = _lanes(sorted(longest, key=lambda la: (_start(la), la.number)))
-    total = max(end - begin, 1)
-    phases = _phase_colours(timed.launches)
-    blocks = []
-    for lane, row in enumerate(lanes):
-        for la in row:
-            x, width = (_start(la) - begin) / total, (_end(la) - _start(la)) / total
-            blocks.append(f'<rect class="{phases[la.phase]}" x="{1000 * x:.2f}" '
-                          f'y="{lane * _LANE_PX + 2}" width="{max(1000 * width, 0.6):.2f}" '
-                          f'height="{_LANE_PX - 4}"><title>{esc(_hover(la))}</title></rect>')
-    height = _LANE_PX * len(lanes)
-    keys = "".join(f'<li><i class="{css}"></i>{esc(phase) or MISSING}</li>'
-                   for phase, css in phases.items())
-    return (f'<div class="chart"><svg class="timeline" style="height:{height}px" role="img" '
-            f'viewBox="0 0 1000 {height}" preserveAspectRatio="none" aria-label="Timeline of '
-            f'{len(longest)} launches. The table below sums them up.">{"".join(blocks)}</svg>'
-            f'<div class="ends"><span>0</span><span>{duration(total / 2)}</span>'
-            f"<span>{duration(total)}</span></div>"
-            f'<ul class="legend always">{keys}</ul></div>{_said(timed, len(longest))}')
+def _window(tracks: Sequence[Track], begin: int, end: int) -> tuple[int, int]:
+    """Three steps in a row with the one of median time in the middle, and a little around them."""
+    spans = sorted((s for t in tracks if _kind(t.name) == "step" for s in t.spans),
+                   key=lambda s: s.start_ns)
+    if not spans:
+        return 0, max(end - begin, 1)
+    median = sorted(spans, key=lambda s: s.end_ns - s.start_ns)[len(spans) // 2]
+    first = max(0, min(spans.index(median) - 1, len(spans) - _SHOWN_STEPS))
+    three = spans[first:first + _SHOWN_STEPS]
+    start, stop = three[0].start_ns, max(s.end_ns for s in three)
+    around = (stop - start) // 50
+    return max(0, start - begin - around), min(end - begin, stop - begin + around) or 1
 
 
-def kernel_table(timed: TimedStep) -> str:
-    """The kernels of the step by their share of the launches' time, with the rates they reached."""
-    groups: dict[str, list[Launch]] = {}
-    for launch in timed.launches:
-        groups.setdefault(launch.kernel, []).append(launch)
-    total = sum(_end(la) - _start(la) for la in timed.launches) or 1
-    rows = []
-    for kernel, same in groups.items():
-        ns = sum(_end(la) - _start(la) for la in same)
-        rows.append((ns, [esc(kernel), text_cell(", ".join(dict.fromkeys(la.phase for la in same))),
-                          f"{len(same):,}", duration(ns), f"{100 * ns / total:.1f} %",
-                          _rate([la.flops for la in same], ns),
-                          _rate([la.moved_bytes for la in same], ns)]))
-    rows.sort(key=lambda pair: -pair[0])
-    caption = "Kernels of this step, longest first"
-    if len(rows) > _MOST_KERNELS:
-        caption += f" ({_MOST_KERNELS} of {len(rows)})"
-    return table(caption, ["kernel", "phase", "launches", "time", "share", "GFLOPS", "GB/s"],
-                 [row for _, row in rows[:_MOST_KERNELS]])
+def _track(level: Levels, begin: int, end: int) -> dict[str, Any]:
+    lines = []
+    for i, line in enumerate(level.lines):
+        near = list(_between(line.points, begin, end))
+        lines.append({"name": line.name, "provenance": line.provenance, "css": f"c{i}",
+                      "times": [max(0, t - begin) for t, _ in near],
+                      "values": [None if v is None else float(f"{v:.4g}") for _, v in near]})
+    return {"name": level.name, "unit": level.unit, "lines": [x for x in lines if x["times"]]}
 
 
-def _said(timed: TimedStep, drawn: int) -> str:
-    begin, end = timed.span_ns
-    share = 100 * timed.busy_ns / max(end - begin, 1)
-    text = (f"The device was busy for {duration(timed.busy_ns)} of {duration(end - begin)} "
-            f"({share:.0f} %), in {len(timed.launches):,} launches.")
-    if drawn < len(timed.launches):
-        text += f" Only the {drawn:,} longest are drawn."
-    if timed.untimed:
-        text += f" {timed.untimed:,} more have no usable time stamps."
-    return f"<p>{text}</p>"
+def _between(points: Sequence[tuple[int, float | None]], begin: int, end: int
+             ) -> Iterator[tuple[int, float | None]]:
+    """Those that hold at some time from begin to end."""
+    for i, (time, value) in enumerate(points):
+        if time <= end and (i + 1 == len(points) or points[i + 1][0] > begin):
+            yield time, value
 
 
-def _start(launch: Launch) -> int:
-    assert launch.start_ns is not None
-    return launch.start_ns
-
-
-def _end(launch: Launch) -> int:
-    assert launch.end_ns is not None
-    return launch.end_ns
-
-
-def _lanes(launches: Sequence[Launch]) -> list[list[Launch]]:
-    """Launches laid so that none covers another of its lane; one lane when they run in turn."""
-    lanes: list[list[Launch]] = []
-    for launch in launches:
-        free = next((row for row in lanes if _end(row[-1]) <= _start(launch)), None)
-        if free is None:
-            lanes.append([launch])
-        else:
-            free.append(launch)
-    return lanes
-
-
-def _phase_colours(launches: Sequence[Launch]) -> dict[str, str]:
-    found = dict.fromkeys(la.phase for la in launches)
-    known = [p for p in _PHASES if p in found] + [p for p in found if p not in _PHASES]
-    others = iter(range(len(_PHASES), 10_000))
-    return {p: f"c{(_PHASES.index(p) if p in _PHASES else next(others)) % 10}" for p in known}
-
-
-def _hover(launch: Launch) -> str:
-    parts = [f"{launch.kernel}: {duration(_end(launch) - _start(launch))}", launch.op, launch.layer,
-             launch.phase, launch.source_line]
-    return ", ".join(p for p in parts if p)
-
-
-def _rate(counts: Sequence[int | None], ns: int) -> str:
-    """Work over time in units of 1e9 a second; a dash where one count is unknown."""
-    known = [c for c in counts if c is not None]
-    return number(sum(known) / ns) if len(known) == len(counts) and ns else MISSING
+def _markup(place: str, count: int, data: dict[str, Any], keys: Sequence[tuple[str, str]],
+            under: Sequence[Levels], left_out: int) -> str:
+    buttons = "".join(f'<button type="button" data-do="{name}" aria-label="{said}" '
+                      f'title="{said}">{text}</button>' for name, text, said in _BUTTONS)
+    items = "".join(f'<li><i class="{css}"></i>{esc(name)}</li>' for name, css in keys)
+    lines = "".join(
+        f'<li><i class="c{i} {line.provenance}"></i>{esc(level.name)}: {esc(line.name)} '
+        f'<span class="badge {line.provenance}">{line.provenance}</span></li>'
+        for level in under for i, line in enumerate(level.lines))
+    lost = (f" {left_out:,} launches and readings of this run have no usable time and are not "
+            "drawn." if left_out else "")
+    what = f"Timeline of {count:,} launches on {esc(place)}"
+    return (
+        f'<figure class="chart zoomed"><figcaption class="ylabel">{what} '
+        '<span class="badge measured">measured</span></figcaption>'
+        f'<div class="tools" role="group" aria-label="Timeline">{buttons}</div>'
+        f'<div class="surface" role="application" tabindex="0" aria-label="{what}. Plus and minus '
+        'zoom, arrows move, 0 shows three steps, A all; comma and full stop go from launch to '
+        'launch. The tables below sum it up."><canvas aria-hidden="true"></canvas></div>'
+        '<noscript><p class="callout">The timeline needs scripts; the tables below do not.</p>'
+        '</noscript><p class="readout" role="status"></p>'
+        f'<ul class="legend always">{items}{lines}</ul>'
+        '<p class="hint">Click it, then zoom with the wheel; drag to move; double-click a block to '
+        f'zoom to it. Keys: + \N{MINUS SIGN} arrows 0 A , .{lost}</p>{data_block(data)}</figure>')

@@ -1,0 +1,354 @@
+"""The page in a real browser: figures drawn, hover and zoom, nothing cut or overlapping, axe.
+
+All in one file, so that all of it shares one browser. What it looked like is in
+.cache/report-screenshots."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from handtorch.record import Run
+from handtorch.report import write_comparison, write_page
+from tests.conftest import ROOT
+from tests.report.browser.everything import everything, many
+
+SHOTS = ROOT / ".cache" / "report-screenshots"
+WIDTHS = (390, 1280, 1920)
+Browser = webdriver.Chrome
+LAUNCHES = 200_000
+
+# Text over text, text cut off, text beyond the page: what a person would call broken.
+FAULTS = """
+const rects = [], faults = [];
+const clip = element => {
+  let box = {left: -1e9, right: 1e9, top: -1e9, bottom: 1e9};
+  for (let e = element; e && e !== document.body; e = e.parentElement) {
+    const style = getComputedStyle(e);
+    if (style.overflowX === 'visible' && style.overflowY === 'visible') continue;
+    const b = e.getBoundingClientRect();
+    box = {left: Math.max(box.left, b.left), right: Math.min(box.right, b.right),
+           top: Math.max(box.top, b.top), bottom: Math.min(box.bottom, b.bottom)};
+    if (style.overflowX === 'hidden' && e.scrollWidth > e.clientWidth + 1) {
+      faults.push(`cut: ${e.textContent.slice(0, 60)}`);
+    }
+  }
+  return box;
+};
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const range = document.createRange();
+while (walker.nextNode()) {
+  const node = walker.currentNode, parent = node.parentElement;
+  if (!node.data.trim() || parent.closest('script, style, noscript, title, .skip, .choice legend')
+      || !parent.checkVisibility()) continue;
+  range.selectNodeContents(node);
+  const box = clip(parent), svg = parent.closest('svg')?.getBoundingClientRect();
+  for (const r of range.getClientRects()) {
+    const seen = {left: Math.max(r.left, box.left), right: Math.min(r.right, box.right),
+                  top: Math.max(r.top, box.top), bottom: Math.min(r.bottom, box.bottom),
+                  text: node.data.trim().slice(0, 50), node};
+    if (seen.right - seen.left < 1 || seen.bottom - seen.top < 1) continue;
+    if (seen.right > innerWidth + 1 || seen.left < -1) faults.push(`beyond the page: ${seen.text}`);
+    if (svg && (r.right > svg.right + 1 || r.left < svg.left - 1 || r.bottom > svg.bottom + 1
+                || r.top < svg.top - 1)) faults.push(`beyond its chart: ${seen.text}`);
+    rects.push(seen);
+  }
+}
+rects.sort((a, b) => a.top - b.top);
+for (let i = 0; i < rects.length; i++) {
+  for (let j = i + 1; j < rects.length && rects[j].top < rects[i].bottom - 3; j++) {
+    const a = rects[i], b = rects[j];
+    if (a.node !== b.node && Math.min(a.right, b.right) - Math.max(a.left, b.left) > 2
+        && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 4) {
+      faults.push(`overlap: ${a.text} | ${b.text}`);
+    }
+  }
+}
+const root = document.documentElement;
+if (root.scrollWidth > innerWidth) faults.push(`the page is ${root.scrollWidth} px wide`);
+return {faults: [...new Set(faults)].slice(0, 20), texts: rects.length};
+"""
+
+# How many of the canvas' pixels have a colour of their own: not empty, not one flat area.
+PAINTED = """
+const canvas = arguments[0], g = canvas.getContext('2d'), seen = new Map();
+const {data} = g.getImageData(0, 0, canvas.width, canvas.height);
+for (let i = 0; i < data.length; i += 4) {
+  if (!data[i + 3]) continue;
+  const key = data[i] << 16 | data[i + 1] << 8 | data[i + 2];
+  seen.set(key, (seen.get(key) || 0) + 1);
+}
+return [...seen.values()].filter(count => count > 100).length;
+"""
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+                     "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(chromium))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture
+def rich(run: Run) -> Run:
+    return everything(run)
+
+
+@pytest.fixture
+def page(rich: Run, tmp_path: Path) -> Path:
+    return write_page(rich, tmp_path / "page.html")
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Callable[..., Browser]]:
+    """Opens a page at a width, light or dark; nothing may be on the console at the end."""
+    browser.get_log("browser")
+
+    def opened(path: Path, width: int = 1280, theme: str = "light") -> Browser:
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": theme}]})
+        browser.get(path.as_uri())
+        assert browser.execute_script("return document.documentElement.className") == "ready"
+        settle(browser)
+        return browser
+
+    yield opened
+    assert browser.get_log("browser") == []
+
+
+def settle(browser: Browser) -> None:
+    """Two frames later, what was asked for is drawn."""
+    browser.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done));")
+
+
+def photograph(browser: Browser, name: str) -> None:
+    """The whole page, as far as a person would scroll."""
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    width, height = browser.execute_script(
+        "return [innerWidth, Math.min(document.documentElement.scrollHeight, 12000)]")
+    taken = browser.execute_cdp_cmd("Page.captureScreenshot", {
+        "captureBeyondViewport": True,
+        "clip": {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}})
+    (SHOTS / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
+
+
+def shown(browser: Browser) -> tuple[float, float]:
+    data = browser.find_element(By.CSS_SELECTOR, ".zoomed").get_property("dataset")
+    return float(data["from"]), float(data["to"])
+
+
+def surface(browser: Browser) -> Any:
+    found = browser.find_element(By.CSS_SELECTOR, ".zoomed .surface")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    return found
+
+
+def test_every_figure_is_drawn_with_data(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    canvases = browser.find_elements(By.CSS_SELECTOR, ".zoomed canvas")
+    assert len(canvases) == 2
+    assert all(browser.execute_script(PAINTED, c) >= 8 for c in canvases)
+    counts = browser.execute_script("""
+        const visible = css => [...document.querySelectorAll(css)].filter(e =>
+            e.checkVisibility() && e.getBoundingClientRect().width > 1).length;
+        return Object.fromEntries(arguments[0].map(css => [css, visible(css)]));""",
+        ["svg .line", "svg .area", "svg .disc", ".peak", ".roof", ".whisker", ".stack i",
+         ".bar .track i", ".duel i", ".published .dot", ".tiles li", ".verdicts li", "table"])
+    assert min(counts.values()) > 0, counts
+    assert counts["svg .disc"] > 5 and counts[".whisker"] >= 6
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_overlaps_and_nothing_is_cut(
+        look: Callable[..., Browser], page: Path, width: int, theme: str) -> None:
+    browser = look(page, width, theme)
+    photograph(browser, f"page-{width}-{theme}")
+    browser.execute_script("for (const d of document.querySelectorAll('details')) d.open = true")
+    settle(browser)
+    found = browser.execute_script(FAULTS)
+    assert found["texts"] > 300
+    assert found["faults"] == []
+
+
+def test_that_faults_are_found(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    browser.execute_script("""
+        document.querySelector('h1').style.marginBottom = '-24px';
+        document.querySelector('.tiles b').style.cssText = 'width:9px;overflow:hidden';""")
+    said = " ".join(browser.execute_script(FAULTS)["faults"])
+    assert "overlap: handtorch study sgemm" in said and "cut: " in said
+
+
+def test_hovering_a_launch_tells_of_it(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    ActionChains(browser).move_to_element_with_offset(surface(browser), 0, -50).perform()
+    said = ""
+    for y in range(-200, 0, 12):        # down through the bands until a launch is met
+        ActionChains(browser).move_to_element_with_offset(surface(browser), 40, y).perform()
+        said = browser.find_element(By.CSS_SELECTOR, ".tip").text
+        if "layer" in said:
+            break
+    assert "% of step" in said and "net.py:12" in said and "power: gpu" in said
+    photograph(browser, "hover")
+
+
+def test_hovering_a_point_of_a_chart_tells_of_it(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    dot = browser.find_element(By.CSS_SELECTOR, "svg.wide .c0 .dot")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
+    ActionChains(browser).move_to_element(dot).perform()
+    tip = browser.find_element(By.CSS_SELECTOR, ".tip")
+    assert tip.is_displayed() and "measured" in tip.text
+
+
+def test_zoom_by_buttons_keys_wheel_and_drag(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    start, end = shown(browser)
+    assert 2_900_000 < end - start < 3_300_000           # three steps of a millisecond
+    browser.find_element(By.CSS_SELECTOR, "[data-do=in]").click()
+    near = shown(browser)
+    assert near[1] - near[0] == pytest.approx((end - start) / 2)
+    area = surface(browser)
+    browser.execute_script("arguments[0].focus()", area)
+    area.send_keys(Keys.ARROW_RIGHT)
+    assert shown(browser)[0] > near[0]
+    area.send_keys("a")
+    assert shown(browser) == (0, pytest.approx(12_000_000, rel=0.01))
+    area.send_keys("0")
+    assert shown(browser) == (start, end)
+    origin = ScrollOrigin.from_element(area)
+    ActionChains(browser).scroll_from_origin(origin, 0, -300).perform()
+    wheeled = shown(browser)
+    assert wheeled[1] - wheeled[0] < 0.8 * (end - start)
+    ActionChains(browser).drag_and_drop_by_offset(area, -100, 0).perform()
+    assert shown(browser)[0] > wheeled[0]
+    assert shown(browser)[1] - shown(browser)[0] == pytest.approx(wheeled[1] - wheeled[0])
+
+
+def test_launches_can_be_read_without_eyes_or_mouse(
+        look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    area = surface(browser)
+    assert area.get_attribute("tabindex") == "0"
+    area.send_keys(".")
+    first = browser.find_element(By.CSS_SELECTOR, ".readout").text
+    area.send_keys(".")
+    second = browser.find_element(By.CSS_SELECTOR, ".readout").text
+    assert "layer" in first and "layer" in second and first != second
+
+
+def test_the_wheel_scrolls_the_page_until_the_timeline_is_asked(
+        look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    area, before = surface(browser), shown(browser)
+    ActionChains(browser).scroll_from_origin(ScrollOrigin.from_element(area), 0, -120).perform()
+    assert shown(browser) == before
+
+
+def test_light_and_dark_can_be_switched(look: Callable[..., Browser], page: Path) -> None:
+    browser = look(page)
+    colour = "return getComputedStyle(document.body).backgroundColor"
+    light = browser.execute_script(colour)
+    browser.find_element(By.CSS_SELECTOR, "button.theme").click()
+    assert browser.execute_script(colour) != light
+    browser.find_element(By.CSS_SELECTOR, "button.theme").click()
+    assert browser.execute_script(colour) == light
+    browser.execute_script("localStorage.clear()")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_has_no_serious_finding(
+        look: Callable[..., Browser], page: Path, theme: str) -> None:
+    browser = look(page, 1280, theme)
+    assert audited(browser) == []
+
+
+def audited(browser: Browser) -> list[Any]:
+    """Serious and critical findings of axe-core, with what they are about."""
+    axe = files("selenium_axe_python") / "axe-core" / "axe.min.js"
+    browser.set_script_timeout(60)
+    browser.execute_script(axe.read_text(encoding="utf-8"))
+    found = browser.execute_async_script(
+        "const done = arguments[0];"
+        "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations));")
+    return [(v["id"], v["nodes"][0]["html"][:200], len(v["nodes"])) for v in found
+            if v["impact"] in ("serious", "critical")]
+
+
+def test_a_comparison_is_whole_too(
+        look: Callable[..., Browser], rich: Run, tmp_path: Path) -> None:
+    faster = replace(rich, steps=tuple(replace(s, end_ns=s.end_ns - 100_000) for s in rich.steps))
+    path = write_comparison([rich, faster], tmp_path / "two.html", ["before.htr", "after.htr"])
+    for width in WIDTHS:
+        browser = look(path, width)
+        photograph(browser, f"comparison-{width}")
+        browser.execute_script(
+            "for (const d of document.querySelectorAll('details')) d.open = true")
+        assert browser.execute_script(FAULTS)["faults"] == []
+    assert audited(browser) == []
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory, large_run: Run) -> Path:
+    return write_page(large_run, tmp_path_factory.mktemp("large") / "large.html")
+
+
+@pytest.fixture(scope="module")
+def large_run() -> Run:
+    from handtorch.record import Place, RunInfo
+
+    empty = Run(info=RunInfo(id="1", command="handtorch profile large", duration_ns=1,
+                             started_utc="2026-01-02T03:04:05.678Z", status="complete"),
+                places=(Place(name="gpu", kind="host cpu", cores="0"),))
+    return many(empty, LAUNCHES // 500, 500)
+
+
+def opened_s(look: Callable[..., Browser], path: Path) -> float:
+    """From the beginning of the navigation until the timeline is on the screen."""
+    browser = look(path)
+    assert browser.execute_script(PAINTED, browser.find_element(By.CSS_SELECTOR, "canvas")) >= 6
+    return float(browser.execute_script(
+        "return performance.getEntriesByName('handtorch-ready')[0].startTime")) / 1e3
+
+
+def test_two_hundred_thousand_launches_are_drawn_and_zoomed(
+        look: Callable[..., Browser], large: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    took_s = opened_s(look, large)
+    with capsys.disabled():
+        print(f"\n{LAUNCHES:,} launches, {large.stat().st_size / 1e6:.1f} MB: "
+              f"drawn {took_s:.2f} s after the page was asked for")
+    browser = look(large)
+    surface(browser).send_keys("a")
+    settle(browser)
+    assert shown(browser)[1] - shown(browser)[0] > 390_000_000
+    photograph(browser, "large")
+
+
+@pytest.mark.timed
+def test_two_hundred_thousand_launches_open_in_three_seconds(
+        look: Callable[..., Browser], large: Path) -> None:
+    began = time.monotonic()
+    assert opened_s(look, large) < 3
+    assert time.monotonic() - began < 6      # with the driver's own time
