@@ -19,9 +19,8 @@ import pytest
 from handtorch.errors import BadInput
 from handtorch.record import Result, RunWriter, Verdict
 from handtorch.record.progress import ProgressFile
-from handtorch.report import render
+from handtorch.report import render, render_comparison
 from handtorch.report.live import LOOPBACK, Live
-from handtorch.report.several import render_comparison
 from tests.report.chrome_pipe import Browser
 
 WAIT_S = 30.0

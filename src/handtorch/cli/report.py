@@ -56,8 +56,7 @@ def _there() -> str:
 
 def _page(args: Namespace, out: TextIO) -> int:
     """A page of one run, or of several side by side."""
-    from handtorch.report import write_page
-    from handtorch.report.several import write_comparison
+    from handtorch.report import write_comparison, write_page
 
     runs = [_read(path) for path in args.runs]
     target = args.out or _beside(args.runs)
@@ -133,9 +132,8 @@ def _serve(args: Namespace, out: TextIO) -> int:
     import signal
     import threading
 
-    from handtorch.report import render
+    from handtorch.report import render, render_comparison
     from handtorch.report.live import LOOPBACK, Live
-    from handtorch.report.several import render_comparison
     from handtorch.studies.kept_told import told
 
     if args.out is not None:
