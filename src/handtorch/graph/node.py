@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from types import MappingProxyType
+from typing import Any
 
 from handtorch.dtypes import dtype
 
@@ -69,6 +70,10 @@ class Node:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attrs", MappingProxyType(dict(sorted(self.attrs.items()))))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Node, (self.op, self.inputs, self.outputs, dict(self.attrs), self.where, self.layer,
+                      self.phase)       # a proxy of a mapping cannot be pickled
 
     def flag(self, name: str) -> bool:
         return bool(self.attrs.get(name, False))
