@@ -4,9 +4,13 @@ With HANDTORCH_DUMP=dir every stage's product is written there as text, in order
 
 from __future__ import annotations
 
+import hashlib
+import json
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -15,7 +19,8 @@ from handtorch import knobs
 from handtorch.errors import BadInput, StorageError
 from handtorch.graph.check import check
 from handtorch.graph.device_spec import DeviceSpec
-from handtorch.graph.node import Graph, Node
+from handtorch.graph.node import Graph, Node, Port, State, Value, Where
+from handtorch.graph.step import Operand, Step
 from handtorch.graph.text import graph_text, step_text
 from handtorch.kernels.results import checked_results, results_name
 from handtorch.lower.lower import lower_graph
@@ -33,8 +38,12 @@ from handtorch.passes.update import fuse_updates
 from handtorch.passes.views import fold_views
 from handtorch.passes.weights import taps_first
 from handtorch.plan.arena import make_plan
+from handtorch.plan.liveness import Life
+from handtorch.plan.plan import Place, Plan
 from handtorch.plan.proof import prove
 from handtorch.program import Program
+from handtorch.store.graph_json import graph_to_json
+from handtorch.store.kept import keep, kept
 
 PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("dead code", without_dead),
@@ -52,13 +61,43 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("order", order),
 )
 
+WORTH_KEEPING = 200           # nodes; fewer are compiled in the time that it takes to look
+# What a Program is made of, and all that is made from a file.
+_PARTS = (Program, Graph, Node, Value, Where, Port, State, Step, Operand, Plan, Place, Life,
+          DeviceSpec)
+
 
 def compile_graph(graph: Graph, spec: DeviceSpec) -> Program:
     """A proven Program for `spec`; the same graph, spec and tuned results give the same Program.
 
-    Tuned results are those in `spec`, or else those kept for its device and driver."""
-    dump = _Dump(knobs.dump_folder())
-    return _finished(_prepared(graph, dump), with_tuned(spec), dump)
+    Tuned results are those in `spec`, or else those kept for its device and driver. A large one
+    is kept, and not made again from the same graph by the same version of this package."""
+    spec, dump = with_tuned(spec), _Dump(knobs.dump_folder())
+    if dump.folder is not None or len(graph.nodes) < WORTH_KEEPING:
+        return _finished(_prepared(graph, dump), spec, dump)
+    name = _name(graph, spec)
+    program = kept(name, _PARTS)
+    if not isinstance(program, Program):
+        program = _finished(_prepared(graph, dump), spec, dump)
+        keep(name, program)
+    return program
+
+
+def _name(graph: Graph, spec: DeviceSpec) -> str:
+    """Differs wherever the program could: in the graph and its lines, the device with what was
+    tuned on it, or the compiler."""
+    told = json.dumps([_package(), sys.version, repr(spec), graph_to_json(graph)])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+@cache
+def _package() -> str:
+    """The SHA-256 of this package's files: while it is worked on, its version says nothing."""
+    found, root = hashlib.sha256(), Path(__file__).parent
+    for path in sorted(p for p in root.rglob("*.*") if p.suffix in (".py", ".cl", ".h")):
+        data = path.read_bytes()
+        found.update(f"{path.relative_to(root)} {len(data)}\0".encode() + data)
+    return found.hexdigest()
 
 
 def prepared(graph: Graph) -> Graph:
@@ -140,15 +179,15 @@ class _Dump:
     """Numbers the stages, so that a folder lists them in order; a text is made only for one."""
 
     def __init__(self, folder: Path | None) -> None:
-        self._folder, self._count = folder, 0
+        self.folder, self._count = folder, 0
 
     def __call__(self, stage: str, text: Callable[[], str]) -> None:
-        if self._folder is None:
+        if self.folder is None:
             return
-        path = self._folder / f"{self._count:02d}-{stage.replace(' ', '-')}.txt"
+        path = self.folder / f"{self._count:02d}-{stage.replace(' ', '-')}.txt"
         self._count += 1
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(parents=True, exist_ok=True)
             path.write_text(text() + "\n")
         except OSError as e:
             raise StorageError(f"HANDTORCH_DUMP: {path}", why=str(e.strerror),

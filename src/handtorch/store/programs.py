@@ -60,7 +60,7 @@ def sha256(source: str) -> str:
 def vouched(spec: DeviceSpec, options: str, binaries: Mapping[str, bytes]) -> tuple[Built, ...]:
     """Binaries by the SHA-256 of their source, each with a MAC under the user's key, which is
     made if there is none."""
-    key, found = _key() or _new_key(), []
+    key, found = own_key(), []
     for source, binary in sorted(binaries.items()):
         told = {**made_for(spec, options), "source_sha256": source}
         found.append(Built(told, binary, _mac(key, told, binary)))
@@ -105,6 +105,18 @@ def key_file() -> Path:
     """The user's own, or one that several machines of his share."""
     chosen = knobs.value("HANDTORCH_KEY")
     return Path(chosen).expanduser() if chosen else knobs.cache_folder() / "programs.key"
+
+
+def own_key() -> bytes:
+    """The user's key, which is made if there is none."""
+    if (key := _key()) is not None:
+        return key
+    try:
+        return _new_key()
+    except StorageError:
+        if (key := _key()) is None:       # another process may just have made it
+            raise
+        return key
 
 
 def _key() -> bytes | None:

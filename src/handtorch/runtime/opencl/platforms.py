@@ -18,6 +18,8 @@ class PlatformFacts:
     own_kernel_cache  compiled kernels are kept by the platform itself (PoCL: `POCL_CACHE_DIR`)
     binaries_cheap    asking a built program for its binary costs nothing; on PoCL it compiles
                       every kernel again (18 s for 150)
+    wide_grid         from this many work-items in one dimension on, a kernel is compiled once more;
+                      0 where that makes no difference
     sub_devices       a part of the device really runs on that part only
     """
 
@@ -26,13 +28,14 @@ class PlatformFacts:
     by_default: bool = True
     own_kernel_cache: bool = False
     binaries_cheap: bool = True
+    wide_grid: int = 0
     sub_devices: bool = True
 
 
 # First match wins: Intel's GPU platform is named "Intel(R) OpenCL HD Graphics" or "... Graphics".
 PLATFORMS = (
     PlatformFacts("portable computing language", "pocl", own_kernel_cache=True,
-                  binaries_cheap=False),
+                  binaries_cheap=False, wide_grid=0xFFFF),
     PlatformFacts("fpga emulation", "fpga", by_default=False, sub_devices=False),
     PlatformFacts("opencl hd graphics", "intel-gpu"),
     PlatformFacts("opencl graphics", "intel-gpu"),

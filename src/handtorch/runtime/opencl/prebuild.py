@@ -2,7 +2,8 @@
 
 Compilers of CPU runtimes hold a lock, so threads do not help; processes do. A child compiles its
 part and leaves the result in the cache: in ours where the driver hands out binaries, in PoCL's own
-where it compiles at the first launch (then the child launches one work-group of each kernel)."""
+where it compiles at the first launch (then the child launches one work-group of each kernel, and
+all of a wide launch, for which PoCL compiles it apart)."""
 
 from __future__ import annotations
 
@@ -135,13 +136,14 @@ def compile_part(on: OpenCLContext, steps: Sequence[Step], plan: Plan) -> None:
         return
     sizes = [*plan.bank_bytes, plan.staging_out_bytes, plan.staging_in_bytes]
     banks = [on.buffer(n) for n in sizes]           # banks -2 and -1 are staging
-    seen = set()
+    seen, wide_grid = set(), on.found.facts.wide_grid
     for step in steps:
-        key = (step_instance(step), step.local_size)
+        size = step.global_size if 0 < wide_grid <= max(step.global_size) else step.local_size
+        key = (step_instance(step), step.local_size, size == step.local_size)
         if key in seen:
             continue
         seen.add(key)
         kernel = on.cl.Kernel(program, step_instance(step))
         on.set_arguments(kernel, step, [on.where(plan, o.value, banks) for o in step.operands])
-        on.cl.enqueue_nd_range_kernel(on.queue, kernel, step.local_size, step.local_size)
+        on.cl.enqueue_nd_range_kernel(on.queue, kernel, size, step.local_size)
     on.queue.finish()
