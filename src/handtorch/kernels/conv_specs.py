@@ -57,9 +57,10 @@ def _chunks(sizes: Sizes) -> int:
 def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
     x, y = number(defines, "WGX"), number(defines, "WGY")
     blocks = ceil_div(int(sizes["INNER"]), int(sizes["BLOCK"]))
-    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines)) * int(sizes["GROUPS"])
+    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines))
+    runs = ceil_div(panels, int(sizes["PANELS"])) * int(sizes["GROUPS"])
     taps = int(sizes["KH"]) * int(sizes["KW"])
-    return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
+    return (_round_up(blocks * taps, x), _round_up(runs, y), _chunks(sizes)), (x, y, 1)
 
 
 def _channel_blocks(defines: Defines, sizes: Sizes) -> int:
@@ -91,7 +92,8 @@ TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS
               {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
               space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
-                _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
+                _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK", "PANELS"),
+                {**_TILE, "FEW": 0, "PACKED": 0},
                 space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
