@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 import sys
 from collections.abc import Callable
+from functools import cache
 from itertools import takewhile
 from pathlib import Path
 from types import FrameType
@@ -88,7 +89,11 @@ def user_line_of(error: BaseException) -> Where | None:
 
 def is_users(frame: FrameType) -> bool:
     """Whether a frame runs neither torch's code nor Python's nor ours."""
-    file = frame.f_code.co_filename
+    return _is_users_file(frame.f_code.co_filename)
+
+
+@cache                          # a dozen frames are looked at for each operation
+def _is_users_file(file: str) -> bool:
     if file.startswith(_PYTHON):            # the standard library, but not what is installed in it
         return "-packages/" in file and not file.startswith((_TORCH, _OURS))
     return not file.startswith((_TORCH, _OURS, "<"))

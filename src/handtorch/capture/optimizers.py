@@ -1,4 +1,4 @@
-"""torch optimizers as ops of ours: the update rule is one op per parameter.
+"""torch optimizers as ops of ours: an update is one op for all parameters that share a rate.
 
 torch's own update code would read the learning rate as a number; here it is a tensor that lives on
 the device, so that a scheduler can change it between steps without compiling again."""
@@ -25,13 +25,14 @@ _UPDATES = {
 }
 
 
-def _like_all(w: torch.Tensor, g: torch.Tensor, c: torch.Tensor, moments: list[torch.Tensor],
-              *_: Any) -> list[torch.Tensor]:
-    return [torch.empty_like(t) for t in (w, *moments)]
+def _like_all(w: list[torch.Tensor], g: list[torch.Tensor], c: torch.Tensor,
+              moments: list[torch.Tensor], *_: Any) -> list[torch.Tensor]:
+    """New weights, then new moments. Of those each weight has as many, next to each other."""
+    return [torch.empty_like(t) for t in (*w, *moments)]
 
 
 for _name, _more in _UPDATES.items():
-    _LIBRARY.define(f"{_name}(Tensor w, Tensor g, Tensor c, Tensor[] moments, float decay, "
+    _LIBRARY.define(f"{_name}(Tensor[] w, Tensor[] g, Tensor c, Tensor[] moments, float decay, "
                     f"bool maximize, {_more}) -> Tensor[]")
     torch.library.register_fake(f"handtorch::{_name}", _like_all, lib=_LIBRARY)
 _LIBRARY.define("tick(Tensor steps, Tensor lr, float beta1, float beta2, float decay, "
@@ -49,6 +50,7 @@ class Moment:
     key: str                              # in optimizer.state[param]
     params: tuple[torch.Tensor, ...]      # one, or all that share a step counter
     start: torch.Tensor
+    fill: float | None = None             # what torch would fill it with; `start` is empty then
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,11 @@ def moments_of(optimizer: torch.optim.Optimizer, number: int, named: Mapping[int
         for p in trained:
             state = optimizer.state.get(p, {})
             for key in rule.moments(group):
-                start = state.get(key)
-                if start is None:
-                    start = torch.full_like(p, group.get("initial_accumulator_value", 0))
+                start, fill = state.get(key), None
+                if start is None:               # never touched: a large model's moments are large
+                    start, fill = torch.empty_like(p), group.get("initial_accumulator_value", 0)
                 found.append(Moment(f"{prefix}.{key}.{named[id(p)]}", number, key, (p,),
-                                    start.detach()))
+                                    start.detach(), fill))
     return found
 
 
@@ -201,8 +203,7 @@ class Updates:
                         together.setdefault(id(counter), []).append(p)
                 for params in together.values():
                     c = self._coefficients(optimizer, rule, params, rate, group)
-                    for p in params:
-                        _update(rule, p, gradient(p), c, optimizer.state[p], group)
+                    _update(rule, params, [gradient(p) for p in params], c, optimizer.state, group)
 
     def _coefficients(self, optimizer: torch.optim.Optimizer, rule: Rule,
                       params: list[torch.Tensor], rate: torch.Tensor, group: Group
@@ -222,16 +223,18 @@ class Updates:
         return c  # type: ignore[no-any-return]
 
 
-def _update(rule: Rule, p: torch.Tensor, g: torch.Tensor | None, c: torch.Tensor,
-            state: Mapping[str, torch.Tensor], group: Group) -> None:
-    assert g is not None
-    if g.layout != torch.strided:
-        raise CannotCapture(f"a sparse gradient of shape {list(g.shape)}",
-                            why="the update rules here go over whole tensors",
-                            fix="sparse=False in the layer that makes it")
-    moments = [state[key] for key in rule.moments(group)]
+def _update(rule: Rule, params: Sequence[torch.Tensor], grads: Sequence[torch.Tensor | None],
+            c: torch.Tensor, state: Mapping[Any, Mapping[str, torch.Tensor]], group: Group
+            ) -> None:
+    for g in grads:
+        assert g is not None
+        if g.layout != torch.strided:
+            raise CannotCapture(f"a sparse gradient of shape {list(g.shape)}",
+                                why="the update rules here go over whole tensors",
+                                fix="sparse=False in the layer that makes it")
+    moments = [state[p][key] for p in params for key in rule.moments(group)]
     op = getattr(torch.ops.handtorch, rule.op)
-    new = op(p, g, c, moments, float(group["weight_decay"]), bool(group["maximize"]),
+    new = op(params, grads, c, moments, float(group["weight_decay"]), bool(group["maximize"]),
              *rule.extra(group))
-    for old, value in zip((p, *moments), new, strict=True):
+    for old, value in zip((*params, *moments), new, strict=True):
         old.copy_(value)

@@ -162,7 +162,7 @@ def _captured(traced: Traced, names: Sequence[str],
               optimizers: Sequence[torch.optim.Optimizer]) -> Captured:
     graph = to_graph(traced, names)
     states = {s.name: s.tensor.detach().numpy() for s in traced.slots}
-    states |= {m.name: _start(m, optimizers[m.optimizer]) for m in traced.moments}
+    states |= {m.name: _start(m) for m in traced.moments}
     states |= {s.name: getattr(traced.graph, s.name).detach().numpy().copy()
                for s in graph.states if s.role == "constant"}
     states |= {s.name: np.zeros(s.before.shape, "u4") for s in graph.states if s.role == "rng"}
@@ -177,9 +177,9 @@ def _captured(traced: Traced, names: Sequence[str],
     return Captured(graph, states, follows, homes, traced.outputs)
 
 
-def _start(moment: Moment, optimizer: torch.optim.Optimizer) -> Array:
+def _start(moment: Moment) -> Array:
     """torch's own memory; what torch would only make at its first step is one number, held once."""
     start = moment.start.numpy()
-    if start.size < 2 or moment.key in optimizer.state.get(moment.params[0], {}):
+    if moment.fill is None:
         return start
-    return np.broadcast_to(start.flat[0], start.shape)
+    return np.broadcast_to(np.array(moment.fill, start.dtype), start.shape)

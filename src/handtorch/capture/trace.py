@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch.func import functionalize
 from torch.fx import Graph, GraphModule, Interpreter, Node
+from torch.fx._lazy_graph_module import _use_lazy_graph_module
 from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from handtorch.capture.functional import without_writes
@@ -70,9 +71,10 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
     trained = [] if clears_gradients else [s for s in slots if s.tensor.requires_grad]
     run = _Run(fn, models, optimizers, slots, moments, trained)
     arguments = ([s.tensor.detach() for s in slots], [m.start for m in moments], starts,
-                 [torch.zeros_like(s.tensor) for s in trained], list(example))
+                 [torch.empty_like(s.tensor) for s in trained], list(example))
     table = decompositions()
-    with readable_errors(models), patches(), _uncollected():
+    # Lazy: only the graph is read, nobody runs the Python code that torch would write for it.
+    with readable_errors(models), patches(), _uncollected(), _use_lazy_graph_module(True):
         # A lambda: make_fx counts the arguments of a bound method wrong.
         raw = make_fx(lambda *parts: run.step(*parts), table, tracing_mode="fake")(*arguments)
         run.check()
@@ -87,13 +89,17 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Tracing makes many objects that stay: looking for garbage among them takes a sixth of it."""
+    """Tracing makes many objects that stay: looking for garbage among them takes a sixth of it.
+    Afterwards they count as old ones, so that they are not looked through at once."""
     before = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if before:
+            if not gc.get_freeze_count():       # else what the user froze would thaw
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -125,7 +131,8 @@ class _Run:
                 rebound(self._optimizers, twin_of, kept, lrs, before, self._lines))
             undo.enter_context(self._lines)
             self.outputs, flat = _outputs(self._fn(*batch))
-            after = [left_in(s, t, m).detach()
+            # Detaching what was put in a twin's place refuses a tensor that is no stand-in.
+            after = [new if (new := left_in(s, t, m)) is t else new.detach()
                      for s, t, m in zip(self._slots, twins, memory, strict=True)]
         self._remember(updates, twin_of, kept)
         left = [twin_of[id(s.tensor)].grad for s in self._trained]

@@ -13,7 +13,7 @@ from handtorch.graph.node import Shape, Value
 
 # What core ATen takes apart into masks and index arithmetic, and we can copy.
 KEEP: tuple[str, ...] = ("t", "slice_backward", "select_backward", "select_scatter", "roll",
-                         "diagonal_backward")
+                         "diagonal_backward", "detach")
 
 
 def reshaped(b: Builder, x: Value, shape: Sequence[int]) -> Value:

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from handtorch.capture.builder import Builder, Result, aten
-from handtorch.graph.node import Value
+from handtorch.graph.node import Attr, Value
 
 KEEP: tuple[str, ...] = ()
+Values = Sequence[Value]
+
+
+def _each(b: Builder, op: str, w: Values, g: Values, c: Value, moments: Values, **attrs: Attr
+          ) -> Result:
+    """A node for each weight; all new weights, then all new moments."""
+    count = len(moments) // len(w)
+    new = [b.emit(op, (*pair, c, *moments[i * count:(i + 1) * count]), **attrs)
+           for i, pair in enumerate(zip(w, g, strict=True))]
+    return (*(first for first, *_ in new), *(m for _, *rest in new for m in rest))
 
 
 @aten("tick.default")
@@ -17,27 +27,27 @@ def _tick(b: Builder, steps: Value, lr: Value, beta1: float, beta2: float, decay
 
 
 @aten("sgd.default")
-def _sgd(b: Builder, w: Value, g: Value, lr: Value, moments: Sequence[Value], decay: float,
+def _sgd(b: Builder, w: Values, g: Values, c: Value, moments: Values, decay: float,
          maximize: bool, momentum: float, nesterov: bool) -> Result:
-    return b.emit("sgd", (w, g, lr, *moments), decay=decay, maximize=maximize, momentum=momentum,
-                  nesterov=nesterov)
+    return _each(b, "sgd", w, g, c, moments, decay=decay, maximize=maximize, momentum=momentum,
+                 nesterov=nesterov)
 
 
 @aten("adam.default")
-def _adam(b: Builder, w: Value, g: Value, c: Value, moments: Sequence[Value], decay: float,
+def _adam(b: Builder, w: Values, g: Values, c: Value, moments: Values, decay: float,
           maximize: bool, beta1: float, beta2: float, eps: float, decoupled: bool) -> Result:
-    return b.emit("adam", (w, g, c, *moments), decay=decay, maximize=maximize, beta1=beta1,
-                  beta2=beta2, eps=eps, decoupled=decoupled)
+    return _each(b, "adam", w, g, c, moments, decay=decay, maximize=maximize, beta1=beta1,
+                 beta2=beta2, eps=eps, decoupled=decoupled)
 
 
 @aten("rmsprop.default")
-def _rmsprop(b: Builder, w: Value, g: Value, c: Value, moments: Sequence[Value], decay: float,
+def _rmsprop(b: Builder, w: Values, g: Values, c: Value, moments: Values, decay: float,
              maximize: bool, alpha: float, eps: float, momentum: float, centered: bool) -> Result:
-    return b.emit("rmsprop", (w, g, c, *moments), decay=decay, maximize=maximize, alpha=alpha,
-                  eps=eps, momentum=momentum, centered=centered)
+    return _each(b, "rmsprop", w, g, c, moments, decay=decay, maximize=maximize, alpha=alpha,
+                 eps=eps, momentum=momentum, centered=centered)
 
 
 @aten("adagrad.default")
-def _adagrad(b: Builder, w: Value, g: Value, c: Value, moments: Sequence[Value], decay: float,
+def _adagrad(b: Builder, w: Values, g: Values, c: Value, moments: Values, decay: float,
              maximize: bool, eps: float) -> Result:
-    return b.emit("adagrad", (w, g, c, *moments), decay=decay, maximize=maximize, eps=eps)
+    return _each(b, "adagrad", w, g, c, moments, decay=decay, maximize=maximize, eps=eps)
