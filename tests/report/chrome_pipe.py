@@ -7,12 +7,20 @@ import json
 import os
 import select
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 WAIT_S = 60.0
+_START = """
+import fcntl, os, sys
+given = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 20) for number in sys.argv[1:3]]
+for number, handle in enumerate(given, 3):
+    os.dup2(handle, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -25,7 +33,7 @@ class Browser:
                    "--disable-dev-shm-usage", "--remote-debugging-pipe",
                    f"--user-data-dir={profile}", "about:blank"]
         self._child = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "sh", *command],
+            [sys.executable, "-c", _START, str(theirs_in), str(theirs_out), *command],
             pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(theirs_in)
