@@ -23,7 +23,8 @@ def row(study: str, name: str, subject: str, value: float | None, x: float | Non
     why = more.pop("why", "")
     return Result(study=study, name=name, subject=subject, value=value,
                   value_reason="" if value is not None else why, unit="x",
-                  better="neither", repeats=0 if value is None else 1, x_name="" if x is None else "x", x_value=x,
+                  better="neither", repeats=0 if value is None else 1,
+                  x_name="" if x is None else "x", x_value=x,
                   provenance=more.pop("provenance", "measured"), **more)
 
 
