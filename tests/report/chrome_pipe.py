@@ -30,7 +30,7 @@ class Browser:
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-                   "--disable-dev-shm-usage", "--remote-debugging-pipe",
+                   "--disable-dev-shm-usage", "--remote-debugging-pipe", "--window-size=1280,900",
                    f"--user-data-dir={profile}", "about:blank"]
         self._child = subprocess.Popen(
             [sys.executable, "-c", _START, str(theirs_in), str(theirs_out), *command],
@@ -65,8 +65,8 @@ class Browser:
                 return dict(told["result"])
             self.events.append(told)
 
-    def open(self, url: str, width: int = 1280, height: int = 900) -> Tab:
-        target = self.ask("Target.createTarget", url="about:blank", width=width, height=height)
+    def open(self, url: str) -> Tab:
+        target = self.ask("Target.createTarget", url="about:blank")
         session = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         tab = Tab(self, session["sessionId"])
         for room in ("Runtime", "Log", "Page"):
