@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -51,9 +52,11 @@ def doctor(folder: Path, *argv: str, **more: str) -> tuple[str, str]:
 
 @pytest.mark.spread
 def test_nothing_private_is_in_the_file(opencl_device: FoundDevice, tmp_path: Path) -> None:
-    text, out = doctor(tmp_path, "--device", opencl_device.short, "--no-benchmark")
+    text, out = doctor(tmp_path, "--device", opencl_device.short, "--no-benchmark",
+                       "--no-self-test")
     assert CANARY not in text and CANARY not in out and len(text) < 64_000
-    assert os.uname().nodename not in text and str(Path.home()) not in text
+    assert not re.search(rf"\b{re.escape(os.uname().nodename)}\b", text)
+    assert str(Path.home()) not in text
     told = read(tmp_path / "d.json")
     (device,) = told["devices"]
     assert device["driver"] == opencl_device.spec.driver
@@ -80,7 +83,8 @@ def test_nor_with_a_cache_of_the_owners_and_all_of_it_measured(
 def test_a_short_benchmark_and_the_words_about_it(
         opencl_device: FoundDevice, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "d.json"
-    code, out, _ = call("doctor", "--device", opencl_device.short, "--out", str(path))
+    code, out, _ = call("doctor", "--device", opencl_device.short, "--no-self-test", "--out",
+                        str(path))
     assert code == 0
     assert f"{opencl_device.label}: a few seconds of measuring\n" in capsys.readouterr().err
     figures = read(path)["devices"][0]["benchmark"]
@@ -89,7 +93,7 @@ def test_a_short_benchmark_and_the_words_about_it(
         assert figures[name]["median"] > 0 and figures[name]["unit"] == unit
         assert figures[name]["repeats"] >= 7 and figures[name]["spread"] >= 0
     assert figures["SGEMM 512"]["median"] < 4 * figures["arithmetic"]["median"]
-    assert "self-test passed; SGEMM 512 " in out and f"file  {path} (" in out
+    assert re.search("self-test (passed|not run); SGEMM 512 ", out) and f"file  {path} (" in out
     assert call("doctor", "--compare", str(path), str(path)) == (
         0, f"A  {path}\nB  {path}\n\nThey say the same.\n", "")
 
@@ -97,8 +101,8 @@ def test_a_short_benchmark_and_the_words_about_it(
 @pytest.mark.spread
 def test_json_is_the_file_itself(opencl_device: FoundDevice, tmp_path: Path) -> None:
     path = tmp_path / "d.json"
-    _, out, _ = call("doctor", "--json", "--no-benchmark", "--device", opencl_device.short,
-                     "--out", str(path))
+    _, out, _ = call("doctor", "--json", "--no-benchmark", "--no-self-test", "--device",
+                     opencl_device.short, "--out", str(path))
     assert json.loads(out) == {"file": str(path), **json.loads(path.read_text())}
 
 

@@ -7,12 +7,20 @@ import json
 import os
 import select
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 WAIT_S = 60.0
+_START = """
+import fcntl, os, sys
+given = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 20) for number in sys.argv[1:3]]
+for number, handle in enumerate(given, 3):
+    os.dup2(handle, number)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Browser:
@@ -22,10 +30,10 @@ class Browser:
         theirs_in, self._out = os.pipe()
         self._in, theirs_out = os.pipe()
         command = [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-                   "--disable-dev-shm-usage", "--remote-debugging-pipe",
+                   "--disable-dev-shm-usage", "--remote-debugging-pipe", "--window-size=1280,900",
                    f"--user-data-dir={profile}", "about:blank"]
         self._child = subprocess.Popen(
-            ["sh", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "sh", *command],
+            [sys.executable, "-c", _START, str(theirs_in), str(theirs_out), *command],
             pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(theirs_in)
@@ -57,8 +65,8 @@ class Browser:
                 return dict(told["result"])
             self.events.append(told)
 
-    def open(self, url: str, width: int = 1280, height: int = 900) -> Tab:
-        target = self.ask("Target.createTarget", url="about:blank", width=width, height=height)
+    def open(self, url: str) -> Tab:
+        target = self.ask("Target.createTarget", url="about:blank")
         session = self.ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         tab = Tab(self, session["sessionId"])
         for room in ("Runtime", "Log", "Page"):

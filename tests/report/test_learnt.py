@@ -20,9 +20,11 @@ from handtorch.studies.rnn_strategies import TITLES, E
 
 def row(study: str, name: str, subject: str, value: float | None, x: float | None = None,
         **more: Any) -> Result:
+    why = more.pop("why", "")
     return Result(study=study, name=name, subject=subject, value=value,
-                  value_reason="" if value is not None else more.pop("why"), unit="x",
-                  better="neither", repeats=1, x_name="" if x is None else "x", x_value=x,
+                  value_reason="" if value is not None else why, unit="x",
+                  better="neither", repeats=0 if value is None else 1,
+                  x_name="" if x is None else "x", x_value=x,
                   provenance=more.pop("provenance", "measured"), **more)
 
 

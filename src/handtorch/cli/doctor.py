@@ -20,6 +20,8 @@ _FILE = Path("handtorch-doctor.json")
 
 def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE.json", type=Path, help=f"file to write [{_FILE}]")
+    parser.add_argument("--no-self-test", action="store_true",
+                        help="tell verdicts already known, test nothing")
     parser.add_argument("--no-benchmark", action="store_true", help="measure nothing")
     parser.add_argument("--compare", nargs=2, metavar=("A", "B"), type=Path,
                         help="tell what differs between two such files; writes none")
@@ -31,13 +33,14 @@ def run(args: Namespace, out: TextIO) -> int:
         return _compare(args, out)
     from handtorch.cli.devices import size
     from handtorch.doctor.file import write
-    from handtorch.doctor.gather import gather
+    from handtorch.doctor.gather import Asked, gather
     from handtorch.runtime.opencl import discover
 
     path = args.out or _FILE
     chosen = discover.choose(args.device) if args.device else _default()
     shown = (chosen,) if args.device and chosen else discover.find_devices()
-    record = gather(shown, chosen, bool(args.device), not args.no_benchmark, _say)
+    asked = Asked(bool(args.device), not args.no_self_test, not args.no_benchmark)
+    record = gather(shown, chosen, asked, _say)
     write(record, path)
     if args.json:
         out.write(json.dumps({"file": str(path), **record}) + "\n")

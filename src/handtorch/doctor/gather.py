@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,16 +32,22 @@ _LONG = ("extensions",)
 _IDLE = "a simulator: it is tested when it is named by --device"
 
 
-def gather(devices: Sequence[FoundDevice], chosen: FoundDevice | None, named: bool, measure: bool,
-           say: Callable[[str], None]) -> dict[str, Any]:
-    """The whole record, with nothing in it that names the owner of the machine.
+@dataclass(frozen=True)
+class Asked:
+    """What to do with devices; a simulator is neither tested nor measured unless `named`."""
 
-    Devices that are no default are neither tested nor measured unless `named`."""
+    named: bool = False
+    test: bool = True
+    measure: bool = True
+
+
+def gather(devices: Sequence[FoundDevice], chosen: FoundDevice | None, asked: Asked,
+           say: Callable[[str], None]) -> dict[str, Any]:
+    """The whole record, with nothing in it that names the owner of the machine."""
     made = []
     for found in devices:
         is_default = chosen is not None and chosen.index == found.index
-        may = named or found.facts.by_default
-        made.append(_device(found, is_default, may, measure, say))
+        made.append(_device(found, is_default, asked, say))
     root = knobs.value("HANDTORCH_SENSORS")
     say("looking for sensors")
     return cleaned({                            # type: ignore[no-any-return]
@@ -51,16 +57,17 @@ def gather(devices: Sequence[FoundDevice], chosen: FoundDevice | None, named: bo
         "devices": made, "sensors_simulated": root != "/", **_sensors(Path(root))})
 
 
-def _device(found: FoundDevice, is_default: bool, may: bool, measure: bool,
-            say: Callable[[str], None]) -> dict[str, Any]:
+def _device(found: FoundDevice, is_default: bool, asked: Asked, say: Callable[[str], None]
+            ) -> dict[str, Any]:
     facts = found.spec.to_dict()
-    say(f"{found.label}: self-test" if may else f"{found.label}: not tested")
+    may = asked.named or found.facts.by_default
+    say(f"{found.label}: self-test" if may and asked.test else f"{found.label}: not tested")
 
     def told_of(done: int, of: int) -> None:
         if done and done % (of // 4 or 1) == 0:
             say(f"{found.label}: self-test, {done} of {of} cases")
 
-    tested = selftest.verdict(found, may, told_of)      # made once for each driver
+    tested = selftest.verdict(found, may and asked.test, told_of)      # made once for each driver
     told: dict[str, Any] = {
         "label": found.label, "default": is_default, "embedded": found.embedded,
         **{name: facts[name] for name in _NAMES},
@@ -69,7 +76,7 @@ def _device(found: FoundDevice, is_default: bool, may: bool, measure: bool,
         "self_test": {"state": tested.state, "cases": tested.cases,
                       "detail": [clean(line) for line in tested.detail[:_MOST_LISTED]]},
         "tuning": tuning(found.spec), "benchmark": {}, "benchmark_reason": ""}
-    if not may or not measure:
+    if not may or not asked.measure:
         return {**told, "benchmark_reason": "not asked for" if may else _IDLE}
     say(f"{found.label}: a few seconds of measuring")
     return {**told, **_measured(found)}
