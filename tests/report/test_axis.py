@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handtorch.report.axis import spans_decades, x_axis, y_axis
+from handtorch.report.axis import log_axis, size_axis, spans_decades, x_axis, y_axis
 
 FIGURES = st.lists(st.floats(-1e9, 1e9).map(lambda v: round(v, 3)), min_size=1, max_size=40)
 
@@ -73,3 +73,18 @@ def test_a_logarithmic_axis_holds_its_values_too(values: list[float], most: int)
     axis = y_axis(values, most, log=True)
     assert all(0 < axis.at(v) < 1 for v in values)
     assert 1 <= len(axis.ticks) <= most
+
+
+@pytest.mark.parametrize(("most", "texts"), [
+    (0, ["0 B", "1 B"]), (5_000, ["0 B", "1 KiB", "5 KiB"]), (3 << 20, ["0 B", "1 MiB", "3 MiB"])])
+def test_sizes_are_in_powers_of_1024(most: int, texts: list[str]) -> None:
+    axis = size_axis(most)
+    named = [text.replace("\N{NO-BREAK SPACE}", " ") for _, text in axis.ticks]
+    assert set(texts) <= set(named)
+    assert axis.low == 0 and axis.high >= most
+
+
+def test_a_logarithmic_axis_keeps_its_ends() -> None:
+    axis = log_axis(0.03, 40.0, 10)
+    assert (axis.low, axis.high, axis.log) == (0.03, 40.0, True)
+    assert all(0 <= axis.at(v) <= 1 for v, _ in axis.ticks) and len(axis.ticks) >= 3

@@ -49,7 +49,7 @@ def test_one_launch_of_no_length(run: Run) -> None:
 def test_a_step_is_broken_down_into_phases_and_idle_causes(parse: Any) -> None:
     page = parse(breakdowns(profiled_run()))
     assert [(e.attrs["class"], e.attrs["style"]) for e in page.all("i") if "style" in e.attrs] == [
-        ("c0", "width:36.271%"), ("c1", "width:27.272%"), ("c2", "width:27.272%"),
+        ("c0", "width:36.273%"), ("c1", "width:27.273%"), ("c2", "width:27.273%"),
         ("g2", "width:0.091%"), ("g2", "width:9.091%")]
     assert [e.text.replace("\N{NO-BREAK SPACE}", " ") for e in page.all("li")] == [
         "forward 399 µs", "backward 300 µs", "optimizer 300 µs", "idle: input 1 µs",

@@ -214,3 +214,13 @@ def test_a_full_disk_keeps_the_older_page(
         "  try: make room, or choose a folder you may write to")
     assert path.read_text(encoding="utf-8") == render(run)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_of_many_verdicts_those_that_nothing_decides_are_folded(run: Run, parse: Any) -> None:
+    (yes,) = run.verdicts
+    open_ = replace(yes, holds=None, holds_reason="no sensor")
+    page = parse(render(replace(run, verdicts=(*[open_] * 8, yes))))
+    folded = [e for e in page.all("li", "open") if "details." in e.inside]
+    assert len(folded) == 8
+    assert "8 questions that cannot be judged here, and why" in [
+        e.text for e in page.all("summary")]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from handtorch.report.spell import column, duration, esc, number, quantity, size, tick
+from handtorch.report.spell import column, duration, esc, joules, number, quantity, size, tick
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -54,3 +54,10 @@ def test_a_duration_takes_its_unit(ns: float, text: str) -> None:
     (0, "0 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536 << 10, "1.5 MiB"), (8 << 30, "8 GiB")])
 def test_a_size_counts_in_1024(size_bytes: int, text: str) -> None:
     assert size(size_bytes).replace(NBSP, " ") == text
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (0.0, "0 nJ"), (2.5e-8, "25 nJ"), (7.36e-4, "736 µJ"), (0.0233, "23.3 mJ"), (1.5, "1.5 J"),
+    (-0.002, "-2 mJ")])
+def test_joules(value: float, text: str) -> None:
+    assert joules(value).replace(NBSP, " ") == text

@@ -118,3 +118,17 @@ def test_sensors_and_steps_are_summed_up(run: Run, parse: Any) -> None:
     assert cells(parse(tables.step_table(run)))[1] == [
         "mlp b32", "gpu", "train", "3", "400\N{NO-BREAK SPACE}ns", "200\N{NO-BREAK SPACE}ns",
         "measured"]
+
+
+def test_lone_figures_share_a_table_with_what_was_published(
+        run: Run, result: MakeResult, parse: Any) -> None:
+    one = result(name="depth", subject="ours", x_name="", x_value=None, value=2.4, unit="x")
+    lost = result(name="joules", subject="ours", x_name="", x_value=None, value=None,
+                  value_reason="no sensor", repeats=0, unit="J")
+    (p,) = run.published
+    printed = replace(p, name="depth", unit="x", x_name="", x_value=None, value=3.0)
+    found = figures(replace(run, results=(one, lost), published=(printed,)))
+    dash = "\N{EN DASH}"
+    assert cells(parse(tables.lone_table(found)))[1:] == [
+        ["depth", "ours", "2.4\N{NO-BREAK SPACE}x", dash, "OnePlus 6: 3", "measured"],
+        ["joules", "ours", dash, dash, dash, "measured"]]

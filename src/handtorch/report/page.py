@@ -59,7 +59,9 @@ def learnt(run: Run) -> Section:
     for c in run.comparisons:
         pair = f"<b>{esc(c.first)}</b> and <b>{esc(c.second)}</b>"
         reason = c.same_silicon_reason
-        why = f" {esc(reason[0].upper() + reason[1:])}" if reason else ""
+        if c.same_silicon is not None:              # there it is a sentence of its own
+            reason = reason[:1].upper() + reason[1:]
+        why = f" {esc(reason)}" if reason else ""
         if c.same_silicon:
             parts.append(f'<p class="callout warn">Same silicon: {pair} share the same cores, so '
                          f"each slows the other when both work.{why}</p>")

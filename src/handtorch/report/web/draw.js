@@ -173,8 +173,9 @@ function drawSteps(g, state, band, colour) {
       g.fillStyle = colour("ink");
       g.textAlign = "left";
       const long = `${name}, ${spelled(row.end[i] - row.start[i])}`;
-      const fits = g.measureText(long).width < right - left - 10;
-      g.fillText(fitted(g, fits ? long : name, right - left - 8), left + 4, band.y + band.h / 2 + 1);
+      const room = right - left - 8;
+      const text = g.measureText(long).width < room ? long : fitted(g, name, room);
+      g.fillText(text, left + 4, band.y + band.h / 2 + 1);
     }
   }
 }
