@@ -47,8 +47,9 @@ def _told(x: Any) -> Any:
         return ["()", *map(_told, x)]
     if isinstance(x, Mapping):
         return ["{}", *(_told(part) for pair in x.items() for part in pair)]
-    assert is_dataclass(x), f"a {type(x).__name__} cannot be kept"
-    return [type(x).__name__, *(_told(getattr(x, name)) for name in _names(type(x)))]
+    kind: type = type(x)
+    assert is_dataclass(kind), f"a {kind.__name__} cannot be kept"
+    return [kind.__name__, *(_told(getattr(x, name)) for name in _names(kind))]
 
 
 @cache
