@@ -27,7 +27,7 @@ def setting_rows(device: FoundDevice, self_test: SelfTestState) -> list[Row]:
     own = "not a CPU" if not shares else "the runtime does not say which cores a part has"
     whole = shares and device.sub is None
     return [
-        machine(), *software(),
+        machine(), *software(_PACKAGES),
         Device(id=0, name=spec.name, vendor=spec.vendor, platform=spec.platform,
                driver=spec.driver, kind=spec.kind, compute_units=spec.compute_units,
                global_bytes=spec.global_bytes, local_bytes=spec.local_bytes,
@@ -65,7 +65,7 @@ def _cpu_model() -> tuple[str | None, str]:
     return (found, "") if found else (None, "/proc/cpuinfo names no model")
 
 
-def software(names: Sequence[str] = _PACKAGES) -> Iterator[Software]:
+def software(names: Sequence[str]) -> Iterator[Software]:
     """Packages and their versions; one that is not there says so."""
     for name in names:
         try:
