@@ -62,7 +62,7 @@ def line_chart(figure: Figure) -> str:
     Unknown values are left out here; the table below a chart lists them with their reasons."""
     lines = _lines(figure)
     tall = max(400, len(lines) * _LABEL_GAP + 130)
-    room = 44 + 7 * min(_LABEL_CHARS, max(len(line.label) for line in lines))
+    room = 46 + 8 * min(_LABEL_CHARS, max(len(line.label) for line in lines))
     wide, slim = (1000, tall, 62, room, 14, 46), (360, 340, 52, 22, 14, 44)
     logs = (True, False) if spans_decades(_heights(lines)) else (False,)
     drawn = "".join(

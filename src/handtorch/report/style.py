@@ -189,7 +189,6 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 14px;margin:8px 0}
 .tiles b{font-size:22px}.said{font-size:16px}
 .duel{grid-template-columns:1fr 1fr}.duel .what{grid-column:1/-1;text-align:left;padding:4px 0 0}
 .duel.head .what{display:none}.duel.head .half:nth-child(2){justify-content:flex-end}}
-@media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
 """
 
 CSS = _COLOURS + _RULES
