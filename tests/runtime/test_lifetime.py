@@ -25,8 +25,8 @@ subprocess.Popen([sys.executable, "-c", {CHILD!r}]).wait()
 LATE = """
 import os, time
 from handtorch.runtime.lifetime import end_with_parent
-print(os.getpid(), flush=True)
 first = os.getppid()
+print(os.getpid(), flush=True)
 while os.getppid() == first: time.sleep(0.01)
 end_with_parent()
 while True: pass
