@@ -49,7 +49,7 @@ SHAPES = (
     _conv(2, 1, 3, 16, (6, 5), (3, 2), (2, 1), (0, 0)),
     _conv(2, 2, 5, 16, (5, 4), (3, 3), (2, 2), _ONE),
     _conv(2, 32, 1, 1, (6, 21), (5, 5), (2, 3), (2, 2)),          # depthwise, five taps at a time
-    _conv(1, 1, 7, 133, (17, 9), (1, 2)),                         # weight gradient: two runs of panels
+    _conv(1, 1, 7, 133, (17, 9), (1, 2)),                         # weight gradient: packed
 )
 
 
