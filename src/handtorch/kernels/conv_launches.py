@@ -29,7 +29,7 @@ from handtorch.kernels.variant import chosen_variant
 
 MOST_PARTIAL_BYTES = 1 << 24
 # Of conv_weight, on a CPU. With fewer columns of dy a copy of x is read too seldom to pay: with 64
-# packing took a quarter longer, with 128 and more 0.6 of the time, with 728 a third (AVX2, busy).
+# packing took a quarter longer (docs/performance.md).
 PACKED_PIXELS, PACKED_COLUMNS = 256, 128
 
 
@@ -147,6 +147,8 @@ class Launches:
             sizes["SOME"] = ceil_div(share["SOME"], c.y[1]) if share["SOME"] else sizes["ROWS"]
             share["PACKED"] = int(share["SOME"] > 0 and c.outer >= PACKED_COLUMNS
                                   and sizes["SOME"] * c.y[1] <= PACKED_PIXELS)
+            if not share["PACKED"] and c.outer % panel_width(share):
+                sizes["SOME"] = sizes["ROWS"]           # a panel at the edge cannot go on
             panels = ceil_div(c.outer, panel_width(share))
             sizes["PANELS"] = max(1, share["PACKED"] * PACKED_COLUMNS // panel_width(share))
             items = items // panels * ceil_div(panels, sizes["PANELS"])

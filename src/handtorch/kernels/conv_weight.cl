@@ -9,8 +9,8 @@
 // at a time in registers; what was summed before waits in part.
 // With PACKED what SOME rows hold is copied first, so that it lies side by side: pixels are so far
 // apart, by a power of two at that, that few of them fit into a cache together. Then SOME OUT_W <=
-// PIXELS, PANELS W <= COLUMNS (one of them may be wider); else PANELS is 1. Each sum has the same
-// order either way.
+// PIXELS, PANELS W <= COLUMNS (one of them may be wider); else PANELS is 1, and with SOME < ROWS W must
+// divide OUTER. Each sum has the same order either way.
 // What lies in the padding is never visited. The last tile of a block or row is moved left until it
 // ends there, and stores what no other owns (nor reads back what another item does).
 // Local memory: none.  Work-group: WGX x WGY; 1 x 1 on a CPU.
@@ -32,6 +32,7 @@
 #define AT(r) r
 #define COUNT(r)
 #endif
+#if PACKED
 #define START(r) EACH_COL(NV, BEGIN, r) \
     if (from != start && own == first) { EACH_COL(NV, GO_ON, r) } \
     else if (from != start) { \
@@ -42,6 +43,12 @@
 #define BEGIN(r, v) FLOATS c##r##_##v = 0.0f;
 #define GO_ON(r, v) c##r##_##v = LOAD_V(v, to + AT(r) * wide);
 #define FETCH(r, v) c##r##_##v = LOAD_V(v, lanes);
+#define EACH_PANEL for (size_t panel = leftmost; panel < min(leftmost + PANELS, panels); ++panel)
+#else
+#define START(r) EACH_COL(NV, BEGIN, r)
+#define BEGIN(r, v) FLOATS c##r##_##v = from == start ? (FLOATS)0.0f : LOAD_V(v, to + AT(r) * wide);
+#define EACH_PANEL const size_t panel = leftmost;
+#endif
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
 #define MULTIPLY(r) { const FLOATS a = p[X_AT(r)]; EACH_COL(NV, ADD, r) }
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
@@ -91,7 +98,7 @@ void conv_weight(__global const float *dy, const uint dy_at, __global const floa
     const size_t begin = get_global_id(0) / taps * BLOCK, tap = get_global_id(0) % taps;
     const size_t group = get_global_id(1) / runs, leftmost = get_global_id(1) % runs * PANELS;
     if (begin >= inner || group >= (size_t)GROUPS) return;              // groups may hang over
-    const size_t end = min(begin + BLOCK, inner), rightmost = min(leftmost + PANELS, panels);
+    const size_t end = min(begin + BLOCK, inner);
     const size_t wide = (size_t)GROUPS * OUTER, deep = DEEP;
     const size_t across = STRIDE_W * deep, chunk = get_global_id(2);
     const int off_h = (int)(tap / KW) * DIL_H - PAD_H, off_w = (int)(tap % KW) * DIL_W - PAD_W;
@@ -107,7 +114,7 @@ void conv_weight(__global const float *dy, const uint dy_at, __global const floa
     for (int from = start; from < last; from += SOME) {
 #if PACKED
         int pixels = 0;
-        for (size_t panel = leftmost; panel < rightmost; ++panel) {
+        EACH_PANEL {
             const size_t first = min(panel * W, (size_t)OUTER - W);
             float *strip = strips + (panel - leftmost) * PIXELS * W;
             pixels = 0;
@@ -126,7 +133,7 @@ void conv_weight(__global const float *dy, const uint dy_at, __global const floa
                 __global const float *p = xs + AT_X + channel;
                 PIXELS_LEFT(high - low) { EACH_ROW(R, COPY_X) q += R; p += across; })
 #endif
-            for (size_t panel = leftmost; panel < rightmost; ++panel) {
+            EACH_PANEL {
                 const size_t own = panel * W, first = min(own, (size_t)OUTER - W);
                 __global float *to = sums + first + channel * wide;
                 EACH_ROW(R, START)
