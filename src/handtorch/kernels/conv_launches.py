@@ -18,6 +18,7 @@ from handtorch.kernels.conv_specs import (
     PACK,
     TILE,
     WEIGHT,
+    WEIGHT_PACKED,
     depthwise_places,
     panel_width,
 )
@@ -28,9 +29,9 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
 
 MOST_PARTIAL_BYTES = 1 << 24
-# Of conv_weight, on a CPU. With fewer columns of dy a copy of x is read too seldom to pay: with 64
-# packing took a quarter longer (docs/performance.md).
-PACKED_PIXELS, PACKED_COLUMNS = 256, 128
+# Of an item of conv_weight_packed. A panel of so many pixels rests in a nearest cache of 32 KB, the
+# rest in the next one (docs/performance.md).
+PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
 
 
 @dataclass(frozen=True)
@@ -130,30 +131,26 @@ class Launches:
             x, before = self._padded(x)
         variant = chosen_variant(ConvPass("conv_grad_weight", self.conv), self.spec)
         share, sizes = dict(variant.defines), grad_weight_sizes(self.conv)
-        rows = c.n * c.y[0]
+        rows, taps = c.n * c.y[0], prod(c.kernel)
         if c.is_depthwise:
             kernel, vectors = DEPTHWISE_WEIGHT, c.groups // share["V"]
             blocks = ceil_div(vectors, share["VECTORS"])
             sizes |= {"C": c.groups, "VECTORS": ceil_div(vectors, blocks),
                       "LINES": share["LINES"] or c.kernel[0]}
             items = blocks * ceil_div(c.kernel[0], sizes["LINES"])
+        elif variant.form == "conv_weight_packed":
+            kernel, items = WEIGHT_PACKED, _share_packed(c, share, sizes)
         else:
             kernel, share["FEW"] = WEIGHT, int(c.inner < share["R"])
-            items = prod(c.kernel) * c.groups * ceil_div(c.outer, panel_width(share))
+            items = taps * c.groups * ceil_div(c.outer, panel_width(share))
         wanted = min(ceil_div(rows * c.y[1], share["CHUNK"]), ceil_div(share["ITEMS"], items))
         sizes["ROWS"] = ceil_div(rows, max(1, min(wanted, rows, MOST_PARTIAL_BYTES // dw.nbytes)))
         chunks = ceil_div(rows, sizes["ROWS"])
         if kernel is WEIGHT:
-            sizes["SOME"] = ceil_div(share["SOME"], c.y[1]) if share["SOME"] else sizes["ROWS"]
-            share["PACKED"] = int(share["SOME"] > 0 and c.outer >= PACKED_COLUMNS
-                                  and sizes["SOME"] * c.y[1] <= PACKED_PIXELS)
-            if not share["PACKED"] and c.outer % panel_width(share):
-                sizes["SOME"] = sizes["ROWS"]           # a panel at the edge cannot go on
-            panels = ceil_div(c.outer, panel_width(share))
-            sizes["PANELS"] = max(1, share["PACKED"] * PACKED_COLUMNS // panel_width(share))
-            items = items // panels * ceil_div(panels, sizes["PANELS"])
             sizes["BLOCK"] = _block(c.inner, share["R"],
                                     ceil_div(share["ITEMS"], items * chunks))
+            rests = share["SOME"] and c.outer % panel_width(share) == 0
+            sizes["SOME"] = ceil_div(share["SOME"], c.y[1]) if rests else sizes["ROWS"]
         part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))
         macros = {k: v for k, v in share.items() if k in kernel.defaults}
         step = kernel.step((dy, x, part), sizes, macros, node=self.node, flops=self.flops)
@@ -176,6 +173,24 @@ class Launches:
                           "ST": sizes["OUTER" if turned else "INNER"] * row,
                           "SG": self.conv.outer, "SL": lane, "SB": step},
             {"W": width, "TURNED": int(turned)}, node=self.node)
+
+
+def _share_packed(c: Conv, macros: dict[str, int], sizes: dict[str, int]) -> int:
+    """What conv_weight_packed must be told beside the tile, and how many items a chunk has.
+
+    Blocks are halved at most to get enough items: a chunk more is a gradient more to add up."""
+    height, breadth = (c.outer, c.inner) if macros["TURNED"] else (c.inner, c.outer)
+    width, tile = panel_width(macros), macros["R"]
+    macros |= {"PIXELS": PACKED_PIXELS, "COLUMNS": width * max(1, PACKED_COLUMNS // width),
+               "BLOCK_MOST": PACKED_ROWS}
+    macros["SUMS"] = PACKED_ROWS * macros["COLUMNS"]
+    runs, taps = ceil_div(breadth, macros["COLUMNS"]) * c.groups, prod(c.kernel)
+    least = ceil_div(height, PACKED_ROWS)
+    blocks = min(max(least, ceil_div(macros["ITEMS"], runs * taps)), 2 * least)
+    sizes["BLOCK"] = min(ceil_div(ceil_div(height, blocks), tile) * tile, PACKED_ROWS)
+    together = PACKED_ROWS // sizes["BLOCK"]
+    sizes["TAPS"] = taps if taps <= together else 1
+    return ceil_div(height, sizes["BLOCK"]) * runs * ceil_div(taps, sizes["TAPS"])
 
 
 def _block(channels: int, rows: int, count: int) -> int:

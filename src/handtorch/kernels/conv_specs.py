@@ -57,10 +57,17 @@ def _chunks(sizes: Sizes) -> int:
 def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
     x, y = number(defines, "WGX"), number(defines, "WGY")
     blocks = ceil_div(int(sizes["INNER"]), int(sizes["BLOCK"]))
-    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines))
-    runs = ceil_div(panels, int(sizes["PANELS"])) * int(sizes["GROUPS"])
+    panels = ceil_div(int(sizes["OUTER"]), panel_width(defines)) * int(sizes["GROUPS"])
     taps = int(sizes["KH"]) * int(sizes["KW"])
-    return (_round_up(blocks * taps, x), _round_up(runs, y), _chunks(sizes)), (x, y, 1)
+    return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
+
+
+def _weight_block(defines: Defines, sizes: Sizes) -> Geometry:
+    sides = int(sizes["INNER"]), int(sizes["OUTER"])
+    height, breadth = sides[::-1] if defines["TURNED"] else sides
+    turns = ceil_div(int(sizes["KH"]) * int(sizes["KW"]), int(sizes["TAPS"]))
+    runs = ceil_div(breadth, number(defines, "COLUMNS")) * int(sizes["GROUPS"])
+    return (ceil_div(height, int(sizes["BLOCK"])) * turns, runs, _chunks(sizes)), (1, 1, 1)
 
 
 def _channel_blocks(defines: Defines, sizes: Sizes) -> int:
@@ -92,9 +99,13 @@ TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS
               {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
               space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
-                _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK", "PANELS"),
-                {**_TILE, "FEW": 0, "PACKED": 0},
+                _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
                 space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
+WEIGHT_PACKED = Kernel("conv_weight_packed", ("r", "r", "w"), _weight_block,
+                       _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "BLOCK", "TAPS"),
+                       {"R": 4, "NV": 2, "V": 4, "TURNED": 0, "PIXELS": 16, "COLUMNS": 16,
+                        "BLOCK_MOST": 16, "SUMS": 768},
+                       space={"R": (4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},
@@ -102,4 +113,4 @@ DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
                           _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS", "VECTORS",
                                 "LINES"), {"V": 4, "TAPS": 1}, space={"V": (4, 8, 16)})
-KERNELS = (PACK, TILE, WEIGHT, DEPTHWISE, DEPTHWISE_WEIGHT)
+KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)

@@ -36,6 +36,9 @@ CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 FEW_OUTER = 16                    # for which a vector of them is not worth it
 MOSTLY_INSIDE = 0.9               # of the taps: with fewer the others are worth leaving out
+FEW_COPIED = 8                    # channels of a tap or of dy, for a copy of them
+FEW_COLUMNS = 32
+PACKED_ITEMS = 8                  # for each compute unit, so that the last ones end together
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
 
@@ -65,7 +68,8 @@ class ConvPass(Problem):
 
     def forms(self) -> tuple[str, ...]:
         if self.op == "conv_grad_weight":
-            return ("depthwise_weight",) if self.conv.is_depthwise else ("conv_weight",)
+            return (("depthwise_weight",) if self.conv.is_depthwise else
+                    ("conv_weight", "conv_weight_packed"))
         if self.conv.is_depthwise:
             return ("depthwise",)
         return ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
@@ -184,9 +188,12 @@ def _is_direct(sizes: dict[str, int], pixels: int, spec: DeviceSpec) -> bool:
 
 
 def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
-    """For conv_weight: dy is read as it lies, so a tile is no wider than its rows. On a CPU the
-    rows of a part rest in the cache."""
+    """On a CPU copies rest in its caches, unless a tap has so few channels that copying them costs
+    more than using them. As dy lies a tile is no wider than its rows, and the rows of a part rest
+    in the cache."""
     c = problem.conv.for_grad_weight()
+    if spec.kind == "cpu" and min(c.inner, c.outer) >= FEW_COPIED:
+        yield from _packed_weights(c, spec)
     share = {"CHUNK": CHUNK_PIXELS, "ITEMS": least_items(spec),
              "SOME": SOME_PIXELS if spec.kind == "cpu" else 0}
 
@@ -195,6 +202,17 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     for tile in sorted(tuning_for(spec).tiles, key=cost):
         macros = {k: v for k, v in tile.defines if k != "KU"}
         yield Variant.of("conv_weight", macros | share)
+
+
+def _packed_weights(c: Conv, spec: DeviceSpec) -> Iterator[Variant]:
+    """Few channels of dy are rows of the product: as its columns they would leave lanes idle."""
+    turned = c.outer < FEW_COLUMNS <= c.inner
+    rows, columns = (c.outer, c.inner) if turned else (c.inner, c.outer)
+    share = {"CHUNK": CHUNK_PIXELS, "ITEMS": PACKED_ITEMS * spec.compute_units,
+             "TURNED": int(turned)}
+    for tile in sorted(tuning_for(spec).tiles, key=lambda t: t.cost(rows, columns, 0)):
+        macros = {k: v for k, v in tile.defines if k in ("NV", "R", "V")}
+        yield Variant.of("conv_weight_packed", macros | share)
 
 
 def least_items(spec: DeviceSpec) -> int:

@@ -109,6 +109,8 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "conv_direct": {**_TILE, **_IMAGES}, "conv_packed": {**_TILE, **_IMAGES},
     "conv_dot": {**_DOT, "NV": _TILE["NV"], **_IMAGES},
     "conv_weight": {**_TILE, **_SHARED, "SOME": range(65537)},
+    "conv_weight_packed": {"NV": _TILE["NV"], "R": (1, 2, 3, 4, 6, 8, 12, 16), "V": _TILE["V"],
+                           "TURNED": (0, 1), **_SHARED},
     "depthwise": {"ITEMS": range(65537), "R": _TILE["R"], "V": _TILE["V"]},
     "depthwise_weight": {**_SHARED, "LINES": (0, 1), "TAPS": range(1, 9), "V": _TILE["V"],
                          "VECTORS": range(1, 65537)}}
@@ -118,7 +120,8 @@ FORMS: dict[str, dict[str, Container[int]]] = {
 KERNELS = {"register": "gemm_register", "packed": "gemm_register", "dot": "gemm_dot",
            "bmm": "bmm", "bmm_turned": "bmm", "bmm_dot": "bmm_dot",
            "conv_direct": "conv_tile", "conv_packed": "conv_tile", "conv_dot": "conv_tile",
-           "conv_weight": "conv_weight", "depthwise": "depthwise",
+           "conv_weight": "conv_weight", "conv_weight_packed": "conv_weight_packed",
+           "depthwise": "depthwise",
            "depthwise_weight": "depthwise_weight"}
 
 

@@ -11,7 +11,7 @@ from typing import get_args
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Node
 from handtorch.kernels.conv_shapes import Conv, Pair, pixels_of_a_class
-from handtorch.kernels.conv_specs import DEPTHWISE, DEPTHWISE_WEIGHT, TILE, WEIGHT
+from handtorch.kernels.conv_specs import DEPTHWISE, DEPTHWISE_WEIGHT, TILE, WEIGHT, WEIGHT_PACKED
 from handtorch.kernels.conv_tiles import ConvPass, Op
 from handtorch.kernels.gemm_tiles import tuning_for
 from handtorch.kernels.variant import Variant
@@ -23,6 +23,8 @@ _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "conv_dot": {**_TILE, "V": (4, 8, 16)},
     "conv_weight": {"CHUNK": (256, 1024, 4096), "ITEMS": (16, 64, 256, 4096),
                     "SOME": (0, 64, 128, 512), **WEIGHT.space},
+    "conv_weight_packed": {"CHUNK": (256, 1024, 4096), "ITEMS": (8, 16, 32, 64),
+                           "TURNED": (0, 1), **WEIGHT_PACKED.space},
     "depthwise": {"ITEMS": (0, 16, 64, 256), **DEPTHWISE.space, "R": (1, 2, 4, 8, 16),
                   "V": (1, 2, 4, 8, 16)},
     "depthwise_weight": {"CHUNK": (16, 64, 256, 1024), "ITEMS": (16, 64, 256, 4096),
@@ -63,7 +65,7 @@ class Convolutions(Family[ConvPass]):
         tuning, macros = tuning_for(spec), dict(usual.defines)
         tiles = cheapest(tuning.dots if form == "conv_dot" else tuning.tiles,
                          *self.outputs(problem), spec, depth=64)
-        kept = ("CHUNK", "ITEMS", "SOME", "IMAGES_FIRST")
+        kept = ("CHUNK", "ITEMS", "SOME", "IMAGES_FIRST", "TURNED")
         more = {k: v for k, v in macros.items() if k in kept}
         if form == "conv_dot":
             more["NV"] = min(4, problem.conv.inner)
