@@ -49,7 +49,9 @@ SHAPES = (
     _conv(2, 1, 3, 16, (6, 5), (3, 2), (2, 1), (0, 0)),
     _conv(2, 2, 5, 16, (5, 4), (3, 3), (2, 2), _ONE),
     _conv(2, 32, 1, 1, (6, 21), (5, 5), (2, 3), (2, 2)),          # depthwise, five taps at a time
-    _conv(1, 1, 7, 133, (17, 9), (1, 2)),                         # weight gradient: packed
+    _conv(1, 1, 16, 133, (17, 5), (1, 2)),                        # weight gradient: packed
+    _conv(2, 1, 33, 9, (5, 4), (3, 2), (2, 1), _ONE, (1, 2)),     # the same, turned
+    _conv(1, 2, 16, 17, (3, 3), (2, 2), padding=_ONE),
 )
 
 

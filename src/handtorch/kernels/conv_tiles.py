@@ -36,7 +36,7 @@ CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 FEW_OUTER = 16                    # for which a vector of them is not worth it
 MOSTLY_INSIDE = 0.9               # of the taps: with fewer the others are worth leaving out
-FEW_COPIED = 8                    # channels of a tap or of dy, for a copy of them
+FEW_COPIED = 16                   # channels of a tap or of dy, for a copy of them
 FEW_COLUMNS = 32
 PACKED_ITEMS = 8                  # for each compute unit, so that the last ones end together
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
@@ -192,8 +192,9 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     more than using them. As dy lies a tile is no wider than its rows, and the rows of a part rest
     in the cache."""
     c = problem.conv.for_grad_weight()
-    if spec.kind == "cpu" and min(c.inner, c.outer) >= FEW_COPIED:
-        yield from _packed_weights(c, spec)
+    turned = c.outer < FEW_COLUMNS <= c.inner
+    if spec.kind == "cpu" and (turned or min(c.inner, c.outer) >= FEW_COPIED):
+        yield from _packed_weights(c, turned, spec)
     share = {"CHUNK": CHUNK_PIXELS, "ITEMS": least_items(spec),
              "SOME": SOME_PIXELS if spec.kind == "cpu" else 0}
 
@@ -204,9 +205,8 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
         yield Variant.of("conv_weight", macros | share)
 
 
-def _packed_weights(c: Conv, spec: DeviceSpec) -> Iterator[Variant]:
+def _packed_weights(c: Conv, turned: bool, spec: DeviceSpec) -> Iterator[Variant]:
     """Few channels of dy are rows of the product: as its columns they would leave lanes idle."""
-    turned = c.outer < FEW_COLUMNS <= c.inner
     rows, columns = (c.outer, c.inner) if turned else (c.inner, c.outer)
     share = {"CHUNK": CHUNK_PIXELS, "ITEMS": PACKED_ITEMS * spec.compute_units,
              "TURNED": int(turned)}

@@ -56,7 +56,7 @@ class Convolutions(Family[ConvPass]):
                          dilation=c.dilation, **size, **does)
 
     def works(self, variant: Variant) -> tuple[str, ...]:
-        return (PLAIN,) if variant.form.endswith("weight") else (PLAIN, EPILOGUE)
+        return (PLAIN,) if "weight" in variant.form else (PLAIN, EPILOGUE)
 
     def from_table(self, form: str, problem: ConvPass, spec: DeviceSpec) -> Iterable[Variant]:
         usual = problem.table_variant(spec)
