@@ -111,6 +111,8 @@ DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},
                    space={"R": (4, 8), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
-                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS, "ROWS", "VECTORS",
-                                "LINES"), {"V": 4, "TAPS": 1}, space={"V": (4, 8, 16)})
+                          _ints("N", "C", *_IMAGES[4:], "STRIDE_H", "PAD_H", "PAD_W", "DIL_H",
+                                "ROWS", "VECTORS", "LINES"),
+                          {"V": 4, "TAPS": 1, "R": 4, "STEP": 1, "AWAY": 1},
+                          space={"V": (4, 8, 16)})
 KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)

@@ -29,7 +29,7 @@ from handtorch.kernels.variant import MOST, Problem, Variant, first_right
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
 DEPTHWISE_ITEMS = 64              # on a CPU, about
-DEPTHWISE_VECTORS = 6             # of channels at most in an item of a weight gradient, on a CPU
+DEPTHWISE_VECTORS = 32             # of channels at most in an item of a weight gradient, on a CPU
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
 MOST_TAPS = 8                     # side by side, whose sums are in registers
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
