@@ -45,14 +45,12 @@
 #define HT_VSTORE(width) vstore##width
 #define VLOAD(width) HT_VLOAD(width)
 #define VSTORE(width) HT_VSTORE(width)
-// AHEAD(p), AHEAD_TO(p): the cache line at p will be read, or written, soon. PoCL's own prefetch does
-// nothing and Intel's is a call; both compilers know the builtin, and Oclgrind does not.
+// AHEAD(p): the cache line at p will be read soon; the next cache but one is near enough. PoCL's own
+// prefetch does nothing and Intel's is a call; both compilers know the builtin. Oclgrind does not.
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
 #define AHEAD(p) __builtin_prefetch((const void *)(uintptr_t)(p), 0, 2)
-#define AHEAD_TO(p) __builtin_prefetch((const void *)(uintptr_t)(p), 1)
 #else
 #define AHEAD(p) prefetch(p, 1)
-#define AHEAD_TO(p)
 #endif
 // LANE_SUM4, 8, 16(v), LANE_MAX16(v): across the lanes of a vector, in pairs. Lane by lane, not .lo + .hi:
 // Oclgrind 21.10 takes lanes 8 to 15 of a swizzle for uninitialised, or crashes.
