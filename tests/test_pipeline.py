@@ -57,6 +57,13 @@ def test_what_differs_is_made_anew(change: str, monkeypatch: pytest.MonkeyPatch)
         compile_graph(graph, spec)
 
 
+def test_sources_are_those_of_all_rooms_that_are_not_left_out() -> None:
+    assert pipeline.sources() == pipeline.sources(("no_such_room",))
+    digests = {pipeline.sources(without) for without in ((), ("kernels",), ("lower",),
+                                                         ("kernels", "lower"))}
+    assert len(digests) == 4
+
+
 def test_a_small_program_is_not_kept(folder: Path) -> None:
     compile_graph(row(WORTH_KEEPING - 1), SPEC)
     assert not folder.exists()

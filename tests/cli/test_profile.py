@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from handtorch.bench.process import SideProcess
 from handtorch.cli.main import EXIT_ERROR, EXIT_OK, main
+from handtorch.profile.torch_side import TorchProfile
 from handtorch.record import read_run
 from handtorch.record.schema import SCHEMA_VERSION
 from handtorch.runtime.opencl.discover import FoundDevice
@@ -52,18 +54,37 @@ def test_a_model_of_the_zoo(opencl_device: FoundDevice, tmp_path: Path,
     assert "recording 4 steps\n" in capsys.readouterr().err
 
 
-def test_torch_beside_it_the_reasons_and_a_trace(opencl_device: FoundDevice,
-                                                 tmp_path: Path) -> None:
-    path = tmp_path / "a.json"
+def test_torch_beside_it_the_reasons_and_a_trace(opencl_device: FoundDevice, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch runs in another process: in this one, where the driver's threads are, it may not."""
+    def not_here(self: TorchProfile) -> None:
+        raise AssertionError("torch's steps in the driver's process")
+
+    monkeypatch.setattr(TorchProfile, "__enter__", not_here)
+    path, kept = tmp_path / "a.json", tmp_path / "a.htr"
     code, out, _ = call("Model1", "--batch", "8", "--quick", "--pairs", "0", "--torch", "--device",
-                        opencl_device.label, "--trace", str(path))
+                        opencl_device.label, "--trace", str(path), "--out", str(kept))
     assert code == EXIT_OK
     assert "Model1 b8 on torch cpu, training: 5 steps recorded" in out
     assert f"Model1 b8 on {opencl_device.label}: a step takes" in out
     assert "The next step is foretold within" in out
-    assert out.endswith(f"trace     {path}\n")
+    assert out.endswith(f"run file  {kept}\ntrace     {path}\n")
     names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
     assert {n.startswith("aten::") for n in names} == {True, False}      # both sides
+    run = read_run(kept)
+    assert [(s.id, s.place) for s in run.steps] == [
+        (i, opencl_device.label if i < 5 else "torch cpu") for i in range(10)]
+    assert {s.meter for s in run.signals} >= {"threads", "threads of torch"}
+
+
+def test_what_stops_torchs_process_is_told(opencl_device: FoundDevice,
+                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SideProcess, "ask", lambda *_, **told: {"error": "no more memory"})
+    code, out, err = call("Model1", "--quick", "--pairs", "0", "--no-sensors", "--torch",
+                          "--device", opencl_device.label)
+    assert (code, out) == (EXIT_ERROR, "")
+    assert err == ("handtorch: the steps by torch: no more memory\n"
+                   "  try: without --torch\n")
 
 
 def test_torch_has_no_function_of_a_saved_step() -> None:

@@ -86,3 +86,15 @@ def test_a_process_that_did_nothing() -> None:
 def test_a_process_that_was_hardly_read(busy: list[float | None]) -> None:
     (row,) = usage_rows(measured({"process_busy_s": busy}))
     assert row.value_reason == "it was not read before and after a step"
+
+
+def test_steps_of_another_process_are_told_by_its_own_clock() -> None:
+    """The first process was read only before the steps, and had used more by then."""
+    ours: list[float | None] = [9.0, 9.1]
+    given = measured({"process_busy_s": ours}, tick=1e-9, every_ms=10)
+    theirs = measured({"process_busy_s": [0.015 * i for i in range(125)]}, tick=1e-9, every_ms=10)
+    (row, _) = usage_rows(replace(
+        given, signals=(*given.signals, replace(theirs.signals[0], meter="threads of torch")),
+        samples=(*given.samples,
+                 *(replace(s, meter="threads of torch") for s in theirs.samples))))
+    assert row.name == "cores used by the process" and math.isclose(row.value or 0, 1.5)

@@ -78,10 +78,9 @@ class Plant:
             end_ns=self.now, queued_ns=None, submit_ns=None, times_reason="no queue", flops=None,
             moved_bytes=None, work_reason="no rule", node=""))
 
-    def run(self, others: float = 0.0) -> Run:
-        """`others` cores are busy with other programs."""
-        span = (self.steps[0].start_ns, self.steps[-1].end_ns)
-        seconds = (span[1] - span[0]) / 1e9
+    def run(self, others: float = 0.0, seconds: float = 0.2) -> Run:
+        """`others` cores are busy with other programs, read for so long."""
+        span = (self.steps[0].start_ns, self.steps[0].start_ns + int(1e9 * seconds))
         samples = [Sample(time_ns=t, clock=CLOCK, meter="m", quantity=q, value=v,
                           provenance="measured")
                    for q, busy in (("machine_cpu_s", 1 + others), ("process_cpu_s", 1.0))
@@ -194,14 +193,14 @@ def memory_bound_layer() -> Run:
     return p.run()
 
 
-def busy_machine() -> Run:
+def busy_machine(seconds: float = 0.2) -> Run:
     p = Plant()
     for _ in range(STEPS):
         p.begin()
         for i in range(5):
             good_gemm(p, f"fc{i}")
         p.end()
-    return p.run(others=1.2)
+    return p.run(others=1.2, seconds=seconds)
 
 
 CASES = {
@@ -302,6 +301,14 @@ def test_copies_are_not_taken_for_a_chain() -> None:
     good_gemm(p)
     p.end()
     assert [c.cause for c in why(p.run()).changes] == ["copies"]
+
+
+def test_a_counter_of_ticks_is_not_believed_for_a_moment() -> None:
+    """Four milliseconds of steps and one tick of ten: more cores busy than there are."""
+    found = why(busy_machine(seconds=0.099))
+    assert "busy machine" not in [c.cause for c in found.changes]
+    assert found.unknown == ("what other programs used of the machine: it was not read, or for "
+                             "less than 0.1 s; take more steps",)
 
 
 def test_on_a_busy_machine_the_rest_is_doubtful() -> None:

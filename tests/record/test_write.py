@@ -135,6 +135,16 @@ def test_an_existing_run_is_kept_unless_told(path: Path) -> None:
     assert read_run(path).info.command == "third"
 
 
+def test_a_run_that_is_over_keeps_its_start_and_its_length(path: Path) -> None:
+    info = RunInfo(id="abc", command="c", started_utc="2026-01-02", duration_ns=5,
+                   status="complete")
+    with RunWriter.of_past(path, info):
+        pass
+    assert read_run(path).info == info
+    with pytest.raises(StorageError, match="it already exists"):
+        RunWriter.of_past(path, info)
+
+
 def test_bytes_that_are_no_text_on_the_command_line(path: Path) -> None:
     with RunWriter.create(path, "study \udcff"):
         pass

@@ -85,6 +85,17 @@ def test_labels_never_lie_over_each_other(
     assert heights[0] >= 10 and heights[-1] <= tall - 30
 
 
+def test_a_label_that_is_cut_still_tells_of_which_run_it_is(
+        figure: Callable[..., Figure], result: MakeResult, parse: Any) -> None:
+    names = ("tinygrad with a rather long name", "a name of 40 letters and no dot, all cut")
+    made = figure(*(result(subject=f"{names[0]} · {run}", x_value=float(x), value=float(x))
+                    for run in ("before", "after", "r" * 20) for x in (1, 2)),
+                  *(result(subject=names[1], x_value=float(x), value=1.0) for x in (1, 2)))
+    labels = {e.text for e in parse(line_chart(made)).all("text", "label")}
+    assert labels == {"tinygrad with a rath… · before", "tinygrad with a rathe… · after",
+                      "tinygrad with a rather long n…", "a name of 40 letters and no d…"}
+
+
 @pytest.mark.parametrize("xs", [
     [1.0, 2.0], [*range(32, 513, 32), 1024], list(range(0, 100_000, 1000)), [1.0, 10.0, 1e6],
     [1e5, 1.5e5, 2e5], [100.0, 101.0, 102.0, 200.0], [2.0**k for k in range(20)],

@@ -37,3 +37,10 @@ def test_loads_are_percent_and_threads_are_left_out() -> None:
     found = levels(with_samples(*read("gpu_busy_ratio", 0.5), *read("thread7_busy_s", 1.0, 2.0)),
                    "gpu")
     assert [(f.name, f.unit, f.lines[0].points[0][1]) for f in found] == [("load", "%", 50.0)]
+
+
+def test_two_processes_have_two_names() -> None:
+    torch = (replace(s, meter="threads of torch") for s in read("process_busy_s", 0.0, 1.0))
+    (found,) = levels(with_samples(*read("process_busy_s", 5.0, 7.0), *torch), "gpu")
+    assert [(line.name, line.points[0][1]) for line in found.lines] == [
+        ("process", 2.0), ("process (threads of torch)", 1.0)]

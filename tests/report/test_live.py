@@ -293,8 +293,8 @@ def test_a_running_study_in_a_browser(site: Site, browser: Browser) -> None:
         tab.until("document.getElementById('results').rows.length == 1")
         tab.until("document.getElementById('bar').value == 0.9")
         text = tab.value("document.body.innerText")
-        for words in ("<i>late</i>", "nearly there", "about 5 s left", "1 results, 1 verdicts",
-                      "s: It holds.", "row: now.kept"):
+        for words in ("<i>late</i>", "nearly there", "about 5 s left", "1 result, 1 verdict",
+                      "s: yes", "It holds.", "row: now.kept"):
             assert words in text
         tab.shot(SHOTS / "live-run.png")
         record.close()

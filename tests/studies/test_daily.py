@@ -10,7 +10,7 @@ import pytest
 
 from handtorch.record import RunWriter, read_run
 from handtorch.runtime.opencl.discover import FoundDevice
-from handtorch.studies import daily
+from handtorch.studies import daily, kept
 from handtorch.studies.daily_scene import DAYS, PER_DAY, digits, scene_of, schooled
 from handtorch.studies.study import Setting, record_setting
 from handtorch.studies.training_observations import Day
@@ -85,6 +85,10 @@ def test_seventeen_days_on_the_device(opencl_device: FoundDevice, tmp_path: Path
     said.clear()
     assert once("b.htr") == told
     assert not any("seed" in line for line in said)
+    monkeypatch.setattr(kept, "sources", lambda without: "other")
+    assert "4 kept rows of other code (sources " in once("c.htr")
+    assert sum(", seed " in line for line in said) == 4             # all of them again
+    assert read_run(tmp_path / "c.htr").verdicts[-1].question == kept.SAME_CODE
 
 
 def test_a_last_batch_that_is_not_whole_is_counted_once() -> None:

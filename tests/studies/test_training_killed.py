@@ -16,6 +16,7 @@ import pytest
 from handtorch import knobs
 from handtorch.record import read_run
 from handtorch.runtime.opencl.discover import find_devices
+from handtorch.studies.kept import SAME_CODE
 
 KILLS, BATCHES = 10, (1, 2, 3, 4)
 # In the quick form torch runs the smallest batch alone.
@@ -85,3 +86,22 @@ def test_killed_ten_times_at_random_it_ends_with_all_rows(tmp_path: Path) -> Non
     after = {p.name: p.read_bytes() for p in out.with_suffix(".kept").glob("*.json")}
     assert before.items() <= after.items()      # what was kept was not measured again
     assert not list(tmp_path.glob("*.part"))
+    measures_again_what_other_code_has_kept(out, device, after)
+
+
+def measures_again_what_other_code_has_kept(out: Path, device: str, rows: dict[str, bytes]) -> None:
+    """A cell of other code is measured again, and the run says so; the rest is as it was."""
+    other = next(name for name in rows if name.endswith("-device.json"))
+    told = json.loads(rows[other])
+    told["code"]["torch"] = "1.0"
+    path = out.with_suffix(".kept") / other
+    path.write_text(json.dumps(told))
+    again = started(out, device)
+    _, said = again.communicate(timeout=300)
+    assert again.returncode == 0, said.decode()
+    assert b"rows that other code has kept are left out; another --out keeps them" in said
+    after = {p.name: p.read_bytes() for p in path.parent.glob("*.json")}
+    assert {name for name in rows if after[name] != rows[name]} == {other}
+    (verdict,) = [v for v in read_run(out).verdicts if v.question == SAME_CODE]
+    assert verdict.answer.startswith("Yes: 1 kept row of other code (torch 1.0 then, ")
+    assert verdict.answer.endswith(f" now) left out: {path.stem}.")

@@ -13,18 +13,16 @@ runs in any Python that has a peer."""
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
 from handtorch.baseline.fair import here, settle
 from handtorch.bench.case import CHECKED, Asked, write_calls
 from handtorch.errors import HandTorchError
 from handtorch.meters.used import forget_peak, memory_of_process
-from handtorch.runtime.lifetime import end_with_parent
+from handtorch.runtime.answers import answer_parent
 from handtorch.store.tensors import Array
 
 
@@ -52,18 +50,7 @@ Make = Callable[[Asked], Subject]
 
 def serve(engine: Callable[[Asked], Make]) -> None:
     """Answer until the input ends. `engine` loads the library, and gives what makes a subject."""
-    end_with_parent()
-    # What a library prints is no answer: it goes where errors go.
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)
-    side = _Side(engine)
-    for line in sys.stdin:
-        _answer(answers, side.asked(json.loads(line)))
-
-
-def _answer(answers: TextIO, told: Mapping[str, Any]) -> None:
-    answers.write(json.dumps(told) + "\n")
-    answers.flush()
+    answer_parent(_Side(engine).asked)
 
 
 class _Side:

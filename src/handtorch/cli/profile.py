@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -47,7 +48,7 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="also run steps in which every launch "
                         "is waited for, to see whether the driver's event times are true")
     parser.add_argument("--torch", action="store_true", help="the same steps by torch on the CPU "
-                        "beside it, for a model of the zoo")
+                        "too, in a process of its own, for a model of the zoo")
     parser.add_argument("--no-sensors", action="store_true", help="do not read the machine's "
                         "sensors meanwhile")
     parser.add_argument("--sheet", metavar="NAME|FILE.toml", help="estimate joules from a power "
@@ -64,7 +65,7 @@ class Target:
     step: TrainStep | Inference
     batch: Sequence[Any]
     name: str
-    eager: Callable[..., Any] | None = None         # the same by torch, on a model of its own
+    in_zoo: Mapping[str, Any] | None = None         # where torch's process finds the same
 
 
 def run(args: Namespace, out: TextIO) -> int:
@@ -79,12 +80,16 @@ def run(args: Namespace, out: TextIO) -> int:
     sensing = _sensing(args)
     _progress(f"preparing {args.what}")
     target = _target(args)
+    if args.torch and target.in_zoo is None:
+        raise BadInput(f"--torch with {target.name}", why="it is not known as a function of torch",
+                       fix="a model of the zoo; or ht.profile(function) in Python")
     taken = Profile(target.step.session, target.name, command=_command(args), sensing=sensing)
     taken.self_test = cast(Any, verdict(taken.context.found, run=False).state)
     _record(target, taken, steps, pairs)
     checked = _check(target, taken) if args.check else ""
     if args.torch:
-        _record_torch(target, taken, steps)
+        assert target.in_zoo is not None, "asked for above"
+        _record_torch(target.in_zoo, taken, steps)
     if args.out is not None:
         taken.save(args.out)
     if args.trace is not None:
@@ -162,25 +167,33 @@ def _check(target: Target, taken: Profile) -> str:
     return f"{told(taken.check(lambda: _waited(target.step(*target.batch)), _CHECKED))}\n"
 
 
-def _record_torch(target: Target, taken: Profile, steps: int) -> None:
-    from handtorch.profile.sensing import Sensing
-    from handtorch.profile.torch_side import TorchProfile
-    from handtorch.record import Sample
+def _record_torch(asked: Mapping[str, Any], taken: Profile, steps: int) -> None:
+    """In a process of its own, with nothing else under way: beside a driver's threads torch takes
+    up to twice as long."""
+    from handtorch import knobs
+    from handtorch.baseline.fair import settle
+    from handtorch.bench.process import MAKE_S, RUN_S, SideProcess
+    from handtorch.profile import torch_alone
+    from handtorch.record import read_run
 
-    if target.eager is None:
-        raise BadInput(f"--torch with {target.name}", why="it is not known as a function of torch",
-                       fix="a model of the zoo; or ht.profile(function) in Python")
-    _progress(f"{steps} steps by torch on the CPU")
-    for _ in range(_WARM_UP):
-        target.eager(*target.batch)
-    sensing = Sensing(samples=taken.sensing is not None and taken.sensing.samples)
-    with TorchProfile(target.eager, target.name, sensing=sensing) as eager:
-        for _ in range(steps):
-            eager(*target.batch)
-    taken.add(eager.rows(first_id=len(taken.run.steps)))
-    known = {(s.meter, s.quantity) for s in taken.run.signals}
-    taken.add(row for row in sensing.rows(target.name) if isinstance(row, Sample)
-              and (row.meter, row.quantity) in known)
+    sensors = taken.sensing is not None and taken.sensing.samples
+    with tempfile.TemporaryDirectory(prefix="handtorch-torch-") as name:
+        file = Path(name, "torch.htr")
+        _progress(f"{steps} steps by torch on the CPU, in a process of its own")
+        settle()
+        with SideProcess("torch", [sys.executable, "-m", torch_alone.__name__],
+                         knobs.environment_for_child(), Path(name, "log")) as torch:
+            made = _answered(torch.ask("make", MAKE_S, **asked, warm_up=_WARM_UP))
+            most_s = RUN_S + 10 * steps * made["step_s"]
+            _answered(torch.ask("record", most_s, name=taken.name, steps=steps, file=str(file),
+                                first_id=len(taken.run.steps), sensors=sensors))
+        taken.add(torch_alone.rows_beside(read_run(file), taken.run))
+
+
+def _answered(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "error" in told:
+        raise BadInput("the steps by torch", why=told["error"], fix="without --torch")
+    return told
 
 
 def _waited(given: Any) -> None:
@@ -211,9 +224,8 @@ def _from_zoo(args: Namespace) -> Target:
     step = train_step(entry.step(model, made), models=[model], optimizers=made, example=data,
                       device=args.device, check_finite=False)
     form = f" {args.form}" if args.form else ""
-    other = entry.make(args.form) if args.torch else None
-    eager = entry.step(other, entry.optimizers(other)) if other is not None else None
-    return Target(step, data, f"{args.what}{form} b{args.batch}", eager)
+    return Target(step, data, f"{args.what}{form} b{args.batch}",
+                  {"model": args.what, "form": args.form, "batch": args.batch})
 
 
 def _from_file(args: Namespace) -> Target:

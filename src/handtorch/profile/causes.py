@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from handtorch.graph.opset import OPS
+from handtorch.meters.procfs import TICK_NS
 from handtorch.profile.bounds import OpBound, Peaks, StepTimes, Timed
 from handtorch.record import Gap, Run
 
@@ -22,6 +23,7 @@ _FUSABLE = {name for name, op in OPS.items() if op.pointwise}
 _REGION = "pointwise"                       # several operations in one launch already
 _AHEAD = "call the next step before the loss of this one is read"
 _LEAST_OTHERS = 0.10                        # of the cores
+SHORTEST_NS = int(TICK_NS / _LEAST_OTHERS)  # each core's counter is wrong by up to a tick
 
 
 @dataclass(frozen=True)
@@ -197,13 +199,14 @@ def busy_machine(run: Run, steps: Sequence[StepTimes], on_host: bool) -> Change 
 
 
 def cores_of_others(run: Run) -> float | None:
-    """Cores that other programs kept busy while the run was profiled; None if it is not known."""
+    """Cores that other programs kept busy while the run was profiled; None if it is not known, or
+    was read for so short a time that the ticks of the counter are no smaller than what matters."""
     def rate(quantity: str) -> float | None:
         seen = [(s.time_ns, s.value) for s in run.samples
                 if s.quantity == quantity and s.value is not None]
-        if len(seen) < 2 or seen[-1][0] <= seen[0][0]:
+        if len(seen) < 2 or (apart_ns := seen[-1][0] - seen[0][0]) < SHORTEST_NS:
             return None
-        return 1e9 * (seen[-1][1] - seen[0][1]) / (seen[-1][0] - seen[0][0])
+        return 1e9 * (seen[-1][1] - seen[0][1]) / apart_ns
     everybody, own = rate("machine_cpu_s"), rate("process_cpu_s")
     return None if everybody is None or own is None else max(0.0, everybody - own)
 

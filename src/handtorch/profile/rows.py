@@ -23,8 +23,9 @@ def as_run(info: RunInfo, rows: Iterable[Row]) -> Run:
 
 
 def write_run(run: Run, path: str | os.PathLike[str]) -> None:
-    """`path` is a run file with all of it; one that is there is refused."""
-    with RunWriter.create(Path(path), run.info.command) as writer:
+    """`path` is a run file with all of it, its start and length included; one that is there is
+    refused."""
+    with RunWriter.of_past(Path(path), run.info) as writer:
         if run.machine is not None:
             writer.add(run.machine)
         for table in CHILDREN:

@@ -53,9 +53,9 @@ def usage_rows(run: Run) -> Iterator[Result]:
         cores = {match[1]: counter(run, s.meter, s.quantity) for s in run.signals
                  if (match := _CORE.fullmatch(s.quantity)) and s.kind == "counter"}
         yield from _cores(group, cores, window)
-        for signal in run.signals:
-            if signal.quantity == _PROCESS:
-                yield from _process(group, counter(run, signal.meter, signal.quantity))
+        clocks = [counter(run, s.meter, s.quantity) for s in run.signals if s.quantity == _PROCESS]
+        if clocks:
+            yield from _process(group, max(clocks, key=lambda c: len(_known(group, c))))
 
 
 def counter(run: Run, meter: str, quantity: str) -> Counter:
@@ -108,10 +108,16 @@ def _still(read: Counter, window: tuple[int, int]) -> float:
     return sum(m == 0 for m in moves) / len(moves) if moves else 0.0
 
 
-def _process(group: Group, read: Counter) -> Iterator[Result]:
+def _known(group: Group, read: Counter) -> list[float]:
+    """Cores used in each step during which the counter was read. Torch's steps may be those of
+    another process, which has a clock of its own: theirs is the one that was read."""
     used = [read.between(s.start_ns, s.end_ns) for s in group.steps]
-    known = [u / max(s.end_ns - s.start_ns, 1) * 1e9
-             for u, s in zip(used, group.steps, strict=True) if u is not None]
+    return [u / max(s.end_ns - s.start_ns, 1) * 1e9
+            for u, s in zip(used, group.steps, strict=True) if u is not None]
+
+
+def _process(group: Group, read: Counter) -> Iterator[Result]:
+    known = _known(group, read)
     if not known:
         yield _row(group, CORES_USED, None, "it was not read before and after a step", "cores")
         return

@@ -159,7 +159,8 @@ def _unknown(run: Run, place: str, peaks: Peaks | None, found: Sequence[Change])
     if reason := _not_spared(run, place):
         yield f"what fusing operations would save: {reason}"
     if causes.cores_of_others(run) is None:
-        yield "what other programs used of the machine is not in this run"
+        yield ("what other programs used of the machine: it was not read, or for less than "
+               f"{causes.SHORTEST_NS / 1e9:g} s; take more steps")
     if any(change.cause == "busy machine" for change in found):
         yield "how fast operations and kernels are on a free machine: here they shared its cores"
 

@@ -39,6 +39,7 @@ class RunWriter:
         self.part = path.with_name(f"{path.name}.{info.id[:8]}.part")
         self.info = info
         self._began_ns = time.monotonic_ns()
+        self._took_ns: int | None = None        # of a run that is over
         self._waiting: list[Row] = []
         self._keys: dict[str, set[tuple[object, ...]]] = defaultdict(set)
         self._register(info)
@@ -61,13 +62,21 @@ class RunWriter:
         """A writer for a new run; makes the folder if needed and refuses an existing target unless
         told to replace it. The target appears when the writer closes."""
         path = Path(path)
-        if os.path.lexists(path) and not replace:  # False, not an error, where we may not look
-            raise StorageError(f"run file {path}", why="it already exists",
-                               fix="choose another name, or remove it first")
+        if not replace:
+            _refuse_existing(path)
         # Arguments of a command line may hold bytes that are no text; they must not stop a run.
         text = command.encode("utf-8", "backslashreplace").decode()
         return cls(path, RunInfo(id=uuid.uuid4().hex, command=text,
                                  started_utc=datetime.now(UTC).isoformat(timespec="milliseconds")))
+
+    @classmethod
+    def of_past(cls, path: str | Path, info: RunInfo) -> Self:
+        """A writer for a run that is over: the file has its id, its start and how long it took."""
+        path = Path(path)
+        _refuse_existing(path)
+        made = cls(path, replace(info, status="running", status_reason="", duration_ns=None))
+        made._took_ns = info.duration_ns
+        return made
 
     def add(self, *rows: Row) -> None:
         """Take rows in; they reach the disk with the next flush, at the latest after 5000 rows."""
@@ -89,8 +98,8 @@ class RunWriter:
 
     def close(self, status: Status = "complete", reason: str = "") -> None:
         """Write what is left, say how the run ended, and give the file its final name."""
-        info = replace(self.info, status=status, status_reason=reason,
-                       duration_ns=time.monotonic_ns() - self._began_ns)
+        took_ns = time.monotonic_ns() - self._began_ns if self._took_ns is None else self._took_ns
+        info = replace(self.info, status=status, status_reason=reason, duration_ns=took_ns)
         self.flush()
         try:
             self._db.execute("UPDATE run SET status = ?, status_reason = ?, duration_ns = ?",
@@ -152,6 +161,12 @@ class RunWriter:
         return StorageError(
             f"run file {self.path}", why=f"cannot be written: {error}",
             fix=f"make room; the rows written before are safe in {self.part}")
+
+
+def _refuse_existing(path: Path) -> None:
+    if os.path.lexists(path):                   # False, not an error, where we may not look
+        raise StorageError(f"run file {path}", why="it already exists",
+                           fix="choose another name, or remove it first")
 
 
 def _create_empty(part: Path, path: Path) -> None:

@@ -220,12 +220,22 @@ def _label(line: Line, frame: Frame, label_y: float) -> str:
     x, y, _ = line.points[-1]
     edge = frame.width - frame.right
     start = frame.px(x) + 6 if x is not None else edge
-    cut = len(line.label) > _LABEL_CHARS
-    text = f"{line.label[:_LABEL_CHARS - 1].rstrip()}…" if cut else line.label
+    text = esc(_short(line.label))
     return (f'<path class="lead" d="M{start:.1f} {frame.py(y):.1f}L{edge + 8} {frame.py(y):.1f}'
             f'L{edge + 22} {label_y:.1f}"/>'
             f'<path class="dot" d="{_marker(line.shape, edge + 28, label_y)}"/>'
-            f'<text class="label" x="{edge + 37}" y="{label_y + 4:.1f}">{esc(text)}</text>')
+            f'<text class="label" x="{edge + 37}" y="{label_y + 4:.1f}">{text}</text>')
+
+
+def _short(label: str) -> str:
+    """Cut where it is too long for its place; which run or place it is of, behind the last dot,
+    stays: without it the labels of a comparison would be equal."""
+    if len(label) <= _LABEL_CHARS:
+        return label
+    name, dot, of = label.rpartition(" · ")
+    if not dot or len(of) > _LABEL_CHARS // 2:
+        name, dot, of = label, "", ""
+    return f"{name[:_LABEL_CHARS - 1 - len(dot + of)].rstrip()}…{dot}{of}"
 
 
 def _label_rows(lines: Sequence[Line], frame: Frame) -> dict[int, float]:

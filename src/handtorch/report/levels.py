@@ -53,6 +53,8 @@ def levels(run: Run, place: str) -> tuple[Levels, ...]:
             points = [(t, None if v is None else 100 * v) for t, v in points]
         if points:
             name = re.sub(r"_(power_w|energy_j|busy_s|busy_ratio|load_ratio|w|j)$", "", quantity)
+            if any(line.name == name for line in found[key]):
+                name = f"{name} ({meter})"
             found[key].append(Line(name, samples[0].provenance, tuple(points)))
     if not found["power", "W"]:
         found["power", "W"] += _by_step(run.energies, [s for s in run.steps if s.place == place],

@@ -27,8 +27,7 @@ from handtorch.errors import BadInput, HandTorchError
 from handtorch.record import Run, read_run
 from handtorch.record.glance import glance
 from handtorch.report.folder import Entry, Folder, KeptRows, run_file_of
-from handtorch.report.live_page import list_page, live_page
-from handtorch.report.spell import esc
+from handtorch.report.live_page import list_page, live_page, refusal_page
 
 LOOPBACK = "127.0.0.1"
 Rendered = Callable[[Run], str]
@@ -41,6 +40,7 @@ _MOST_COMPARED = 8
 _MOST_PAGES = 4             # kept rendered
 _OWN_PAGE = ("default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
              "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+_REFUSAL = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
 class Live(ThreadingHTTPServer):
@@ -181,9 +181,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, "application/json", json.dumps(told).encode())
 
     def _text(self, status: HTTPStatus, text: str) -> None:
-        body = f"<!DOCTYPE html><title>HandTorch</title><p>{esc(text)}</p><p><a href='/'>runs</a>"
-        self._send(status, "text/html; charset=utf-8", body.encode("utf-8", "replace"),
-                   {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"})
+        self._send(status, "text/html; charset=utf-8",
+                   refusal_page(text).encode("utf-8", "replace"),
+                   {"Content-Security-Policy": _REFUSAL})
 
     def _send(self, status: HTTPStatus, kind: str, body: bytes,
               more: Mapping[str, str] | None = None) -> None:

@@ -47,12 +47,13 @@ def run(at: Setting) -> str:
     at.progress(f"{NAME}: {scene.name}, school in torch")
     model, school, weights = schooled(scene, lambda text: at.progress(f"{NAME}: {text}"))
     kept = Kept(at.kept, {"device": at.place, "driver": at.device.spec.driver,
-                          "scene": scene.name, "weights": weights, "rate": scene.rate})
+                          "scene": scene.name, "weights": weights, "rate": scene.rate},
+                lambda text: at.progress(f"{NAME}: {text}"), at.device.spec)
     days, held, late = _measured(at, scene, model, kept, begin)
     at.record.add(*_published(), *rows_of(scene, days, held, at.place))
     found = accuracy_grows(Seen(days=tuple(days)))
     verdicts = [Verdict(study=NAME, question=QUESTION, answer=found.figures, holds=found.holds,
-                        holds_reason=found.reason), costs(days, held)]
+                        holds_reason=found.reason), costs(days, held), *kept.verdict(NAME)]
     at.record.add(*verdicts)
     note = f" ({scene.note})" if scene.note else ""
     told = "".join(f"{v.question}\n{v.answer}\n" for v in verdicts)

@@ -10,29 +10,35 @@ from typing import Any
 
 from handtorch.studies.kept import VERSION
 
+OTHER_CODE = "kept by other code, and left out"
 _MOST = 500
 _MOST_BYTES = 4 << 20
 
 
 def told(folder: Path) -> list[tuple[str, str]]:
     """Key and text of each row, oldest first. A file that is not a row of ours is left out: whoever
-    goes on with the study refuses it, not who looks on."""
+    goes on with the study refuses it, not who looks on. Rows of other code than the newest one's
+    say so: a run with that one does without them."""
     try:
         found = sorted((p.stat().st_mtime_ns, p) for p in folder.glob("*.json"))
     except OSError:                             # it was just removed
         return []
-    rows = ((path.stem, _row(path)) for _, path in found[-_MOST:])
-    return [(key, _text(row)) for key, row in rows if row is not None]
+    files = [(path.stem, _file(path)) for _, path in found[-_MOST:]]
+    rows = [(key, file) for key, file in files if file is not None]
+    newest = rows[-1][1].get("code") if rows else None
+    return [(key, _text(file["row"]) if file.get("code") == newest else OTHER_CODE)
+            for key, file in rows]
 
 
-def _row(path: Path) -> Any:
+def _file(path: Path) -> dict[str, Any] | None:
     try:
         if path.stat().st_size > _MOST_BYTES:
             return None
         told = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return told.get("row") if isinstance(told, dict) and told.get("version") == VERSION else None
+    ours = isinstance(told, dict) and told.get("version") == VERSION
+    return told if ours and told.get("row") is not None else None
 
 
 def _text(row: Any) -> str:

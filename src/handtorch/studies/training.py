@@ -52,14 +52,16 @@ def run(at: Setting) -> str:
     """Measure what is not kept yet, then tell all of it."""
     asked = asked_of(at)
     at.record.add(*published())
-    found = Runner(asked, Kept(at.kept, asked.setting()), at.progress).run()
+    kept = Kept(at.kept, asked.setting(), lambda text: at.progress(f"{NAME}: {text}"), asked.spec)
+    found = Runner(asked, kept, at.progress).run()
     at.record.add(*rows_of(found, at.place))
     seen = Seen(tuple(found.cells), tuple(found.plans),
                 same_silicon=at.device.spec.kind == "cpu")
     findings = judged(seen)
+    mixed = list(kept.verdict(NAME))
     verdicts = [*verdicts_of(found), *observed(findings)]
-    at.record.add(*verdicts)
-    told = "".join(f"{v.question}\n{v.answer}\n" for v in verdicts[:2])
+    at.record.add(*verdicts, *mixed)
+    told = "".join(f"{v.question}\n{v.answer}\n" for v in (*verdicts[:2], *mixed))
     return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place),
                       f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", memory_text(found), told,
                       observations_text(findings)))
