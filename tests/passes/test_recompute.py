@@ -226,6 +226,28 @@ def test_any_graph_gives_the_same_and_never_needs_more(graph: Graph, part: float
     assert results(smaller, [data], start) == results(graph, [data], start)
 
 
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(), dear=st.integers(2, 4), share=st.floats(0.0, 0.5))
+def test_any_graph_gives_the_same_with_what_is_cheap_not_kept(graph: Graph, dear: int, share: float
+                                                              ) -> None:
+    """All but every second to fourth node cost next to nothing."""
+    times = [1e3 if row % dear else 1e6 for row in range(len(graph.nodes))]
+    tape = make_tape(graph, times, [0] * len(graph.nodes))
+    found, whole = spare(tape, share), play(tape, {})
+    assert found.peak_bytes <= whole.peak_bytes
+    assert found.time_ns <= (1 + share) * tape.time_ns
+    smaller = recompute(tape, found.drops)
+    check(smaller, "spared")
+    assert finished(smaller, GENERIC).plan.floor_bytes <= finished(graph, GENERIC).plan.floor_bytes
+    data = np.random.default_rng(0).normal(size=SHAPE).astype("f4")
+    start = {"w": data[::-1].copy()}
+    assert results(smaller, [data], start) == results(graph, [data], start)
+
+
+def test_of_nothing_nothing_is_spared() -> None:
+    assert not spare(tape_of(Graph((), (), (), ())), 0.02).drops
+
+
 @pytest.mark.parametrize("row", [3, 9])
 def test_the_same_tape_gives_the_same_trade(row: int) -> None:
     graph = there_and_back(row + 8)

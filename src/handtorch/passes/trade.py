@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from handtorch.passes.tape import Drop, Drops, Ints, Scene, Tape, Way, part_at, play
+from handtorch.passes.tape import Drop, Drops, Ints, Tape, Way, part_at, play
 
 _MOST_AT_ONCE = 32
 _DEEPEST = 12                    # nodes repeated for one class because their results are gone too
@@ -60,20 +60,10 @@ def spare(tape: Tape, share: float) -> Trade:
     """The lowest peak we find for at most that share more time; what buys too little is kept."""
     search = _Search(tape, (1 + share) * tape.time_ns)
     for down in _DOWN_A_LITTLE:
-        while True:
-            drops, scene = search.drops, search.scene
-            if search.reach(int(down * scene.peak_bytes)) and _is_worth_it(
-                    scene, search.scene, tape):
-                continue
-            search.drops, search.scene = drops, scene
-            break
+        while search.goes_down(down):
+            pass
     search.take_back(search.scene.peak_bytes)
     return Trade(search.drops, search.scene.peak_bytes, search.scene.time_ns, fits=True)
-
-
-def _is_worth_it(before: Scene, after: Scene, tape: Tape) -> bool:
-    saved = 1 - after.peak_bytes / before.peak_bytes
-    return saved >= _WORTH * (after.time_ns - before.time_ns) / tape.time_ns
 
 
 @dataclass(frozen=True)
@@ -119,6 +109,17 @@ class _Search:
                 if not self.reach(max(target, int(down * peak))):
                     self.drops, self.scene = drops, scene
                     break
+
+    def goes_down(self, down: float) -> bool:
+        """Whether that part of the peak was reached for what it is worth; else all is as before."""
+        drops, scene = self.drops, self.scene
+        if self.reach(int(down * scene.peak_bytes)):
+            saved = scene.peak_bytes - self.scene.peak_bytes
+            spent_ns = self.scene.time_ns - scene.time_ns
+            if saved > 0 and saved * self.tape.time_ns >= _WORTH * spent_ns * scene.peak_bytes:
+                return True
+        self.drops, self.scene = drops, scene
+        return False
 
     def _accept(self, offers: list[_Offer], target: int, over: int) -> bool:
         tried = _added(self.drops, (x for offer in offers for x in offer.drops.items()))
