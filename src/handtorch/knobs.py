@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from handtorch.errors import BadInput
+
 
 @dataclass(frozen=True)
 class Knob:
@@ -28,6 +30,8 @@ KNOBS = (
     Knob("HANDTORCH_SENSORS", "/", "folder that stands for / when sensors are looked for; what is "
          "read below another one is called simulated"),
     Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets, in `data` below it"),
+    Knob("HANDTORCH_SPARE", "2", "percent of a training step's predicted time that may be spent on "
+         "making values again instead of keeping them; 0 keeps all"),
     Knob("HANDTORCH_TOKEN", "", "the word that a server asks of its clients, and a client gives"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}
@@ -50,6 +54,19 @@ def cache_folder() -> Path:
 def dump_folder() -> Path | None:
     chosen = value("HANDTORCH_DUMP")
     return Path(chosen).expanduser() if chosen else None
+
+
+def spare_share() -> float:
+    """The part of a training step's time that may be spent on holding less."""
+    given = value("HANDTORCH_SPARE")
+    try:
+        percent = float(given)
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise BadInput(f"HANDTORCH_SPARE={given}", why="it is a percentage, 0 to 100",
+                       fix="unset it, or 0 to keep every value")
+    return percent / 100
 
 
 def loader_setting(name: str) -> str:

@@ -8,12 +8,13 @@ import hashlib
 import json
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from types import MappingProxyType
 
 from handtorch import knobs
 from handtorch.errors import BadInput, StorageError
@@ -31,13 +32,24 @@ from handtorch.passes.gradients import join_weight_gradients
 from handtorch.passes.layout import channels_last
 from handtorch.passes.masks import narrow_masks
 from handtorch.passes.order import order
+from handtorch.passes.recompute import recompute
 from handtorch.passes.recurrent import fuse_input_products
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.settle import settle
+from handtorch.passes.tape import Tape, make_tape
+from handtorch.passes.trade import spare
 from handtorch.passes.update import fuse_updates
 from handtorch.passes.views import fold_views
 from handtorch.passes.weights import taps_first
 from handtorch.plan.arena import make_plan
+from handtorch.plan.cost import (
+    Roofline,
+    Shape,
+    estimated,
+    moving_nodes,
+    node_times_ns,
+    workspace_bytes,
+)
 from handtorch.plan.liveness import Life
 from handtorch.plan.plan import Place, Plan
 from handtorch.plan.proof import prove
@@ -61,6 +73,7 @@ PASSES: tuple[tuple[str, Callable[[Graph], Graph]], ...] = (
     ("order", order),
 )
 
+_NONE: Mapping[Shape, float] = MappingProxyType({})
 WORTH_KEEPING = 200           # nodes; fewer are compiled in the time that it takes to look
 # What a Program is made of, and all that is made from a file.
 _PARTS = (Program, Graph, Node, Value, Where, Port, State, Step, Operand, Plan, Place, Life,
@@ -74,19 +87,24 @@ def compile_graph(graph: Graph, spec: DeviceSpec) -> Program:
     is kept, and not made again from the same graph by the same version of this package."""
     spec, dump = with_tuned(spec), _Dump(knobs.dump_folder())
     if dump.folder is not None or len(graph.nodes) < WORTH_KEEPING:
-        return _finished(_prepared(graph, dump), spec, dump)
+        return _made(graph, spec, dump)
     name = _name(graph, spec)
     program = kept(name, _PARTS)
     if not isinstance(program, Program):
-        program = _finished(_prepared(graph, dump), spec, dump)
+        program = _made(graph, spec, dump)
         keep(name, program)
     return program
 
 
+def _made(graph: Graph, spec: DeviceSpec, dump: _Dump) -> Program:
+    return _spared(_finished(_prepared(graph, dump), spec, dump), dump)
+
+
 def _name(graph: Graph, spec: DeviceSpec) -> str:
     """Differs wherever the program could: in the graph and its lines, the device with what was
-    tuned on it, or the compiler."""
-    told = json.dumps([_package(), sys.version, repr(spec), graph_to_json(graph)])
+    tuned on it, the time that may be spent on memory, or the compiler."""
+    told = json.dumps([_package(), sys.version, repr(spec), knobs.spare_share(),
+                       graph_to_json(graph)])
     return hashlib.sha256(told.encode()).hexdigest()
 
 
@@ -116,6 +134,35 @@ def finished(graph: Graph, spec: DeviceSpec) -> Program:
     """The proven Program of a graph that all passes have seen."""
     check(graph, "all passes")
     return _finished(graph, with_tuned(spec), _Dump(knobs.dump_folder()))
+
+
+def spared(whole: Program) -> Program:
+    """`whole`, or one that holds less and takes next to no more time: what is nearly free to make
+    again on the way back is not kept (ADR 35). Results are the same bit for bit."""
+    return _spared(whole, _Dump(knobs.dump_folder()))
+
+
+def _spared(whole: Program, dump: _Dump) -> Program:
+    graph, steps, share = whole.graph, whole.steps, knobs.spare_share()
+    if not share or not any(n.phase == "backward" for n in graph.nodes):
+        return whole
+    tape = tape_of(whole, estimated(whole.spec))
+    found = spare(tape.only(moving_nodes(steps, estimated(whole.spec))), share)
+    if not found.drops:
+        return whole
+    smaller = recompute(tape, found.drops)
+    check(smaller, "spared")
+    dump("spared", lambda: graph_text(smaller))
+    program = _finished(smaller, whole.spec, dump)
+    return program if program.plan.peak_bytes < whole.plan.peak_bytes else whole
+
+
+def tape_of(program: Program, roofline: Roofline, taken_ns: Mapping[Shape, float] = _NONE
+            ) -> Tape:
+    """What a program holds at each of its nodes, with times as `taken_ns` or by the roofline."""
+    graph, count = program.graph, len(program.graph.nodes)
+    return make_tape(graph, node_times_ns(program.steps, count, roofline, taken_ns),
+                     workspace_bytes(program.steps, count, {v.id for v in graph.values()}))
 
 
 def _prepared(graph: Graph, dump: _Dump) -> Graph:

@@ -12,6 +12,7 @@ from torch import nn
 import handtorch as ht
 from handtorch.api.budget import as_bytes, device_bytes
 from handtorch.errors import BadInput, OutOfMemory
+from handtorch.passes import trade
 
 pytestmark = pytest.mark.spread
 
@@ -81,6 +82,30 @@ def test_half_the_passing_memory_gives_the_same_bits_on_ref() -> None:
 
 def test_half_the_passing_memory_gives_the_same_bits(opencl_device: Any) -> None:
     same_as_whole(opencl_device.label)
+
+
+def less_gives_the_same(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In so small a step nothing is worth its launch: here it is asked for at any price."""
+    monkeypatch.setenv("HANDTORCH_SPARE", "0")
+    whole = made(device)
+    monkeypatch.setattr(trade, "_WORTH", 0.0)
+    monkeypatch.setenv("HANDTORCH_SPARE", "99")
+    less = made(device)
+    again = sum(less.program.node_of(s).phase == "recompute" for s in less.program.steps)
+    assert again and less.program.plan.peak_bytes < whole.program.plan.peak_bytes
+    assert f", {again} of which make again what is not kept" in repr(less).splitlines()[0]
+    ours, theirs = after_three(less), after_three(whole)
+    for name, expected in theirs.items():
+        np.testing.assert_array_equal(ours[name], expected, err_msg=name)
+
+
+def test_what_is_spared_gives_the_same_bits_on_ref(monkeypatch: pytest.MonkeyPatch) -> None:
+    less_gives_the_same("ref", monkeypatch)
+
+
+def test_what_is_spared_gives_the_same_bits(opencl_device: Any, monkeypatch: pytest.MonkeyPatch
+                                            ) -> None:
+    less_gives_the_same(opencl_device.label, monkeypatch)
 
 
 def test_a_budget_that_is_large_enough_trades_nothing() -> None:

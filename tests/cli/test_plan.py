@@ -95,7 +95,7 @@ def test_launches_are_timed_once(opencl_device: FoundDevice, tmp_path: Path,
     monkeypatch.setenv("HANDTORCH_CACHE", str(tmp_path))
     asked = ("CharCNN", "--batch", "64", "--device", opencl_device.label, "--no-largest")
     whole = json.loads(call(*asked, "--json")[1])["budgets"][0]["held_bytes"]
-    asked += ("--memory", str(int(0.95 * whole)), "--measure")
+    asked += ("--memory", str(int(0.97 * whole)), "--measure")
     code, first, _ = call(*asked)
     assert code == EXIT_OK and first.splitlines()[-1] == (
         "bytes held are arena and staging; slow-downs are foretold from launches timed on the "

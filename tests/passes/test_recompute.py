@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ from handtorch.graph.node import Attr, Graph, Node, Port, State, Value
 from handtorch.passes.order import order
 from handtorch.passes.recompute import recompute
 from handtorch.passes.tape import Drop, Tape, make_tape, play
-from handtorch.passes.trade import least, trade
+from handtorch.passes.trade import least, spare, trade
 from handtorch.pipeline import finished
 from handtorch.runtime.host import RefExecutor
 
@@ -63,6 +65,44 @@ def test_a_chain_needs_less_and_gives_the_same() -> None:
     x = np.random.default_rng(0).normal(size=SHAPE).astype("f4")
     assert results(smaller, [x], {}) == results(graph, [x], {})
     assert finished(smaller, GENERIC).plan.floor_bytes <= whole // 2
+
+
+def cheap_and_dear(depth: int) -> Tape:
+    """On the way there every other node takes a tenth of what all others take."""
+    graph = there_and_back(depth)
+    times = [1e3 if row < depth and row % 2 else 1e4 for row in range(2 * depth)]
+    return make_tape(graph, times, [0] * len(graph.nodes))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.02])
+def test_a_little_time_buys_memory(share: float) -> None:
+    """One per cent pays for six cheap nodes of 40, two per cent for twelve."""
+    tape = cheap_and_dear(40)
+    found, whole = spare(tape, share), play(tape, {}).peak_bytes
+    assert tape.time_ns < found.time_ns <= (1 + share) * tape.time_ns
+    again = [d for drops in found.drops.values() for d in drops]
+    assert len(again) * 1e3 == found.time_ns - tape.time_ns
+    # What is dropped is not alive at the peak; the search spends two thirds of its time or more.
+    assert whole - found.peak_bytes >= 400 * share * Value(0, SHAPE).nbytes
+    smaller = recompute(tape, found.drops)
+    check(smaller, "spared")
+    x = np.random.default_rng(0).normal(size=SHAPE).astype("f4")
+    assert results(smaller, [x], {}) == results(tape.graph, [x], {})
+
+
+def test_what_buys_too_little_is_kept() -> None:
+    """Where much else is alive, a value is a small part of the peak for the same time."""
+    tape = cheap_and_dear(40)
+    crowded = replace(tape, small=tape.small + 1000 * Value(0, SHAPE).nbytes)
+    assert spare(tape, 0.02).drops and not spare(crowded, 0.02).drops
+
+
+def test_only_what_is_allowed_is_made_again() -> None:
+    tape = cheap_and_dear(40)
+    rows = {drop.way.row for drops in spare(tape.only({1, 3, 5, 7}), 0.02).drops.values()
+            for drop in drops}
+    assert rows and rows <= {1, 3, 5, 7}
+    assert not spare(tape.only(set()), 0.02).drops
 
 
 def test_nothing_is_traded_for_what_fits_already() -> None:
@@ -184,6 +224,28 @@ def test_any_graph_gives_the_same_and_never_needs_more(graph: Graph, part: float
     data = np.random.default_rng(0).normal(size=SHAPE).astype("f4")
     start = {"w": data[::-1].copy()}
     assert results(smaller, [data], start) == results(graph, [data], start)
+
+
+@settings(max_examples=60, deadline=None)
+@given(graph=graphs(), dear=st.integers(2, 4), share=st.floats(0.0, 0.5))
+def test_any_graph_gives_the_same_with_what_is_cheap_not_kept(graph: Graph, dear: int, share: float
+                                                              ) -> None:
+    """All but every second to fourth node cost next to nothing."""
+    times = [1e3 if row % dear else 1e6 for row in range(len(graph.nodes))]
+    tape = make_tape(graph, times, [0] * len(graph.nodes))
+    found, whole = spare(tape, share), play(tape, {})
+    assert found.peak_bytes <= whole.peak_bytes
+    assert found.time_ns <= (1 + share) * tape.time_ns
+    smaller = recompute(tape, found.drops)
+    check(smaller, "spared")
+    assert finished(smaller, GENERIC).plan.floor_bytes <= finished(graph, GENERIC).plan.floor_bytes
+    data = np.random.default_rng(0).normal(size=SHAPE).astype("f4")
+    start = {"w": data[::-1].copy()}
+    assert results(smaller, [data], start) == results(graph, [data], start)
+
+
+def test_of_nothing_nothing_is_spared() -> None:
+    assert not spare(tape_of(Graph((), (), (), ())), 0.02).drops
 
 
 @pytest.mark.parametrize("row", [3, 9])

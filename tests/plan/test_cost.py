@@ -9,7 +9,14 @@ from pytest import approx
 from handtorch.graph.device_spec import GENERIC
 from handtorch.graph.node import Value
 from handtorch.graph.step import Operand, Step
-from handtorch.plan.cost import Roofline, estimated, node_times_ns, shape_of, workspace_bytes
+from handtorch.plan.cost import (
+    Roofline,
+    estimated,
+    moving_nodes,
+    node_times_ns,
+    shape_of,
+    workspace_bytes,
+)
 
 ROOF = Roofline(flops_per_s=1e9, bytes_per_s=1e8, launch_ns=500.0, source="measured")
 X, Y, SCRATCH = Value(0, (10,)), Value(1, (10,)), Value(7, (4,))
@@ -23,6 +30,12 @@ def step(node: int, *values: Value, flops: int = 0, moved: int = 0) -> Step:
 def test_arithmetic_or_memory_whichever_is_longer_and_the_launch() -> None:
     assert ROOF.step_ns(step(0, X, flops=2000)) == approx(2000 + 500)
     assert ROOF.step_ns(step(0, X, flops=2000, moved=1000)) == approx(10_000 + 500)
+
+
+def test_a_node_moves_if_none_of_its_launches_waits_for_arithmetic() -> None:
+    moved, busy = step(0, X, flops=2000, moved=1000), step(1, X, flops=2000, moved=100)
+    assert moving_nodes((moved, busy), ROOF) == {0}
+    assert moving_nodes((moved, replace(busy, node=0), replace(moved, node=2)), ROOF) == {2}
 
 
 def test_a_node_has_the_time_of_its_launches_as_taken_if_it_was() -> None:

@@ -15,10 +15,10 @@ from handtorch.errors import BadInput, OutOfMemory
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Graph
 from handtorch.passes.recompute import recompute
-from handtorch.passes.tape import Tape, make_tape
+from handtorch.passes.tape import Tape
 from handtorch.passes.trade import Trade, least, trade
-from handtorch.pipeline import finished, prepared
-from handtorch.plan.cost import Roofline, Shape, estimated, node_times_ns, workspace_bytes
+from handtorch.pipeline import finished, prepared, spared, tape_of
+from handtorch.plan.cost import Roofline, Shape, estimated, node_times_ns
 from handtorch.plan.plan import Plan
 from handtorch.program import Program
 from handtorch.runtime.opencl.resident import RING
@@ -104,18 +104,15 @@ class Fitting:
                  roofline: Roofline | None = None) -> None:
         self._spec, self._clock = spec, clock
         self._roofline = roofline or estimated(spec)
-        self.whole = finished(prepared(graph), spec)
+        self._keeping = finished(prepared(graph), spec)     # every value; budgets begin here
+        self.whole = spared(self._keeping)
         self._taken: dict[Shape, float] = {}
         self._tape: Tape | None = None
 
     @property
     def tape(self) -> Tape:
         if self._tape is None:
-            steps, graph = self.whole.steps, self.whole.graph
-            times = node_times_ns(steps, len(graph.nodes), self._roofline, self._taken)
-            known = {v.id for v in graph.values()}
-            self._tape = make_tape(graph, times,
-                                   workspace_bytes(steps, len(graph.nodes), known))
+            self._tape = tape_of(self._keeping, self._roofline, self._taken)
         return self._tape
 
     def within(self, memory_bytes: int) -> Fitted | None:
@@ -143,7 +140,8 @@ class Fitting:
         return smaller / whole
 
     def _searched(self, memory_bytes: int) -> Fitted | None:
-        target = memory_bytes - (device_bytes(self.whole.plan) - self.whole.plan.peak_bytes)
+        plan = self._keeping.plan
+        target = memory_bytes - (device_bytes(plan) - plan.peak_bytes)
         for _ in range(_ROUNDS):
             if target <= 0:
                 return None
@@ -175,8 +173,9 @@ class Fitting:
                 count[op] += 1
                 freed[op] += self.tape.nbytes[root]
         again = tuple((op, count[op], nbytes) for op, nbytes in freed.most_common())
-        return Fitted(program, memory_bytes, whole, found.time_ns / self.tape.time_ns, times,
-                      again)
+        usual = sum(node_times_ns(self.whole.steps, len(self.whole.graph.nodes), self._roofline,
+                                  self._taken))
+        return Fitted(program, memory_bytes, whole, found.time_ns / usual, times, again)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from handtorch.api.step import TrainStep
 from handtorch.api.within import clock_of, does_not_fit
 from handtorch.errors import BadFile, CannotCapture, OutOfMemory, tells_the_callers_line
 from handtorch.graph.node import Graph
+from handtorch.meters.used import give_back
 from handtorch.passes.accumulate import MicroBatched, micro_batched, rows_to_compare
 from handtorch.pipeline import compile_graph
 from handtorch.program import Program
@@ -66,8 +67,11 @@ def load(path: str | os.PathLike[str], device: str | None = None, *, check_finit
     program, fitted = made_for(kept.graph if made is None else made.graph)
     session = (Session(executor, program, kept.states) if made is None else
                MicroSession(executor, program, kept.states, made))
-    return TrainStep(session, without_copies(kept), infer=infer, steps=held.steps,
+    step = TrainStep(session, without_copies(kept), infer=infer, steps=held.steps,
                      check_finite=check_finite, made=made, fitted=fitted, carried=held.programs)
+    del held, kept              # a second copy of all states
+    give_back()
+    return step
 
 
 @tells_the_callers_line

@@ -20,6 +20,7 @@ from handtorch.api.within import Capture, captured_within
 from handtorch.errors import BadInput, tells_the_callers_line
 from handtorch.graph.node import Graph
 from handtorch.graph.ops.random import seed_words
+from handtorch.meters.used import give_back
 from handtorch.passes.accumulate import MicroBatched
 from handtorch.passes.rewrite import without_dead
 from handtorch.passes.stream import streamed
@@ -88,8 +89,10 @@ def train_step(model: Any, loss_fn: Any = None, optimizer: Any = None, *,
     # Made when asked for: most steps never are, and a capture takes its time.
     infer: Inferring = no_inference if models is not None else partial(
         _inferring, captured.graph, model, list(example)[:-1])
-    return TrainStep(session, without_copies(captured), check_finite=check_finite, infer=infer,
+    step = TrainStep(session, without_copies(captured), check_finite=check_finite, infer=infer,
                      made=made, fitted=fitted)
+    give_back()                 # before a first step fills the arena
+    return step
 
 
 def _compiled(capture: Capture, example: Sequence[Any], accumulate: int,

@@ -44,10 +44,16 @@ def memory_of_process(name: str) -> int:
     return 1024 * int(found)
 
 
-def forget_peak() -> None:
-    """What was only needed to load is given back, and VmHWM counts from here."""
-    gc.collect()
+def give_back() -> None:
+    """What was freed in pieces, by a capture or a compiler, goes back to the system; glibc would
+    keep it for itself. Takes some milliseconds."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)     # of glibc
     if trim is not None:
         trim(0)
+
+
+def forget_peak() -> None:
+    """What was only needed to load is given back, and VmHWM counts from here."""
+    gc.collect()
+    give_back()
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

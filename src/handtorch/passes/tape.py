@@ -6,6 +6,7 @@ what it updates) are one class, named by its oldest member."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -67,6 +68,11 @@ class Tape:
     @property
     def time_ns(self) -> float:
         return float(self.times_ns.sum())
+
+    def only(self, rows: AbstractSet[int]) -> Tape:
+        """The same, where nothing but these rows is repeated or cut out of."""
+        ways = {root: tuple(w for w in ways if w.row in rows) for root, ways in self.ways.items()}
+        return replace(self, ways={root: left for root, left in ways.items() if left})
 
 
 # Below this part of all bytes a class is not worth the trouble: it counts, and stays.

@@ -1,4 +1,5 @@
-"""The search: which values to give up and make again, so that a graph fits into so many bytes.
+"""The search: which values to give up and make again, so that a graph fits into so many bytes, or
+takes as few as so much time buys.
 
 Greedy, by bytes x places over the target that giving up a class frees, to the time it takes to make
 it again (Melon's rule); what no longer helps in the end is taken back."""
@@ -18,6 +19,9 @@ _TRIED_BACK = 400
 _TRIED_KEPT = 100
 # How far the least is approached: each time this much below the peak reached, while that succeeds.
 _DOWN = (0.85, 0.92, 0.96, 0.985)
+_DOWN_A_LITTLE = (0.9, 0.95, 0.98)      # where time is short, so that little of it is left over
+# What a part of a step's time must buy at least: so many times that part of the peak.
+_WORTH = 5.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,16 @@ def least(tape: Tape) -> Trade:
     return Trade(search.drops, search.scene.peak_bytes, search.scene.time_ns, fits=True)
 
 
+def spare(tape: Tape, share: float) -> Trade:
+    """The lowest peak we find for at most that share more time; what buys too little is kept."""
+    search = _Search(tape, (1 + share) * tape.time_ns)
+    for down in _DOWN_A_LITTLE:
+        while search.goes_down(down):
+            pass
+    search.take_back(search.scene.peak_bytes)
+    return Trade(search.drops, search.scene.peak_bytes, search.scene.time_ns, fits=True)
+
+
 @dataclass(frozen=True)
 class _Offer:
     key: tuple[int, int]
@@ -61,8 +75,12 @@ class _Offer:
 
 
 class _Search:
-    def __init__(self, tape: Tape) -> None:
+    """With `most_ns`, the time that a step may take, it ends where that is spent, and does not
+    look for what to undo."""
+
+    def __init__(self, tape: Tape, most_ns: float | None = None) -> None:
         self.tape, self.drops = tape, dict[int, tuple[Drop, ...]]()
+        self._most_ns = most_ns
         self.scene = play(tape, self.drops)
         self._banned: set[tuple[int, int]] = set()
 
@@ -70,15 +88,17 @@ class _Search:
         """Drop until nothing is over the target, or nothing helps any more."""
         self._banned.clear()                # what did not help with another target may now
         while (over := self.scene.over(target)) > 0:
+            if self._most_ns is not None and self.scene.time_ns > self._most_ns:
+                return False
             offers = _independent(self._offers(target), self.scene.peak_bytes - target, self.tape)
-            if not offers and not self._keep_one(target, over):
+            if not offers and (self._most_ns is not None or not self._keep_one(target, over)):
                 return False
             while offers and not self._accept(offers, target, over):
                 if len(offers) == 1:
                     self._banned.add(offers[0].key)
                     break
                 offers = offers[:max(1, len(offers) // 4)]
-        return True
+        return self._most_ns is None or self.scene.time_ns <= self._most_ns
 
     def descend(self, target: int) -> None:
         """Go down in steps, which finds more than one leap does; ends at the target, or at the
@@ -89,6 +109,17 @@ class _Search:
                 if not self.reach(max(target, int(down * peak))):
                     self.drops, self.scene = drops, scene
                     break
+
+    def goes_down(self, down: float) -> bool:
+        """Whether that part of the peak was reached for what it is worth; else all is as before."""
+        drops, scene = self.drops, self.scene
+        if self.reach(int(down * scene.peak_bytes)):
+            saved = scene.peak_bytes - self.scene.peak_bytes
+            spent_ns = self.scene.time_ns - scene.time_ns
+            if saved > 0 and saved * self.tape.time_ns >= _WORTH * spent_ns * scene.peak_bytes:
+                return True
+        self.drops, self.scene = drops, scene
+        return False
 
     def _accept(self, offers: list[_Offer], target: int, over: int) -> bool:
         tried = _added(self.drops, (x for offer in offers for x in offer.drops.items()))

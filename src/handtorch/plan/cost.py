@@ -29,6 +29,10 @@ class Roofline:
     launch_ns: float
     source: str
 
+    def is_moving(self, step: Step) -> bool:
+        """Whether memory is what it waits for."""
+        return step.flops / self.flops_per_s <= step.bytes / self.bytes_per_s
+
     def step_ns(self, step: Step) -> float:
         """Arithmetic or memory, whichever takes longer, and the launch."""
         busy_s = max(step.flops / self.flops_per_s, step.bytes / self.bytes_per_s)
@@ -65,6 +69,12 @@ def node_times_ns(steps: Sequence[Step], nodes: int, roofline: Roofline,
         known = taken_ns.get(shape_of(step))
         times[step.node] += roofline.step_ns(step) if known is None else known
     return times
+
+
+def moving_nodes(steps: Sequence[Step], roofline: Roofline) -> set[int]:
+    """The nodes all of whose launches wait for memory: what those cost is well foretold, while a
+    product's share of the peak depends on its shape."""
+    return {s.node for s in steps} - {s.node for s in steps if not roofline.is_moving(s)}
 
 
 def workspace_bytes(steps: Sequence[Step], nodes: int, known: set[int]) -> list[int]:

@@ -15,7 +15,9 @@ def describe(program: Program, spec: DeviceSpec) -> str:
     plan, graph = program.plan, program.graph
     ports = (*graph.inputs, *graph.outputs)
     once = f", after {len(program.once)} that prepare its weights once" if program.once else ""
-    lines = [f"{len(program.steps)} launches a step on {spec.name}{once}",
+    again = sum(program.node_of(s).phase == "recompute" for s in program.steps)
+    made = f", {again} of which make again what is not kept" if again else ""
+    lines = [f"{len(program.steps)} launches a step on {spec.name}{made}{once}",
              f"{program.bytes_crossing():,} bytes cross a step: "
              + ", ".join(f"{p.name} {p.value.nbytes:,}" for p in ports),
              f"{plan.peak_bytes:,} bytes of arena at the peak, floor {plan.floor_bytes:,}, "
