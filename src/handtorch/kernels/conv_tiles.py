@@ -29,7 +29,7 @@ from handtorch.kernels.variant import MOST, Problem, Variant, first_right
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
 DEPTHWISE_ITEMS = 64              # on a CPU, about
-DEPTHWISE_VECTORS = 32             # of channels at most in an item of a weight gradient, on a CPU
+DEPTHWISE_VECTORS = 32            # of channels at most in an item of a weight gradient, on a CPU
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
 MOST_TAPS = 8                     # side by side, whose sums are in registers
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
@@ -37,7 +37,7 @@ LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be
 FEW_OUTER = 16                    # for which a vector of them is not worth it
 MOSTLY_INSIDE = 0.9               # of the taps: with fewer the others are worth leaving out
 FEW_COPIED = 16                   # channels of a tap or of dy, for a copy of them
-FEW_COLUMNS = 32
+FEW_COLUMNS = 32                  # of dy: with fewer the product is turned
 PACKED_ITEMS = 8                  # for each compute unit, so that the last ones end together
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
