@@ -10,7 +10,7 @@ import pytest
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.kernels.gemm_tiles import Product
 from handtorch.kernels.results import as_problem
-from handtorch.kernels.variant import Problem, as_variant
+from handtorch.kernels.variant import FOR_CACHES, Problem, as_variant
 from handtorch.tune.candidates import MOST, candidates
 from handtorch.tune.convolutions import Convolutions
 from handtorch.tune.families import usual_problems
@@ -33,7 +33,8 @@ def test_a_dozen_to_thirty_that_fit_and_the_tables_choice_first(problem: Problem
     few = spec.max_work_group == 1 or (isinstance(problem, Product) and problem.n <= 16)
     assert len(found) >= (3 if few else 12)
     assert all(v.fits(problem, spec) and as_variant(str(v)) == v for v in found)
-    assert {v.form for v in found} == set(problem.forms())
+    assert {v.form for v in found} == {
+        form for form in problem.forms() if spec.kind == "cpu" or form not in FOR_CACHES}
 
 
 def test_a_full_search_of_a_convolution_tries_every_way_to_build_it() -> None:

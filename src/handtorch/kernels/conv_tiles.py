@@ -192,11 +192,9 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     more than using them. As dy lies a tile is no wider than its rows, and the rows of a part rest
     in the cache."""
     c = problem.conv.for_grad_weight()
-    turned = c.outer < FEW_COLUMNS <= c.inner
-    if spec.kind == "cpu" and (turned or min(c.inner, c.outer) >= FEW_COPIED):
-        yield from _packed_weights(c, turned, spec)
-    share = {"CHUNK": CHUNK_PIXELS, "ITEMS": least_items(spec),
-             "SOME": SOME_PIXELS if spec.kind == "cpu" else 0}
+    if spec.kind == "cpu" and (_is_turned(c) or min(c.inner, c.outer) >= FEW_COPIED):
+        yield from _packed_weights(c, spec)
+    share = weight_share("conv_weight", c, spec)
 
     def cost(tile: Tile) -> float:
         return tile.cost(c.inner, c.outer, spec.compute_units)
@@ -205,11 +203,23 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
         yield Variant.of("conv_weight", macros | share)
 
 
-def _packed_weights(c: Conv, turned: bool, spec: DeviceSpec) -> Iterator[Variant]:
+def weight_share(form: str, c: Conv, spec: DeviceSpec) -> dict[str, int]:
+    """How a weight gradient of that form is shared out, unless something better was measured."""
+    if form == "conv_weight_packed":
+        return {"CHUNK": CHUNK_PIXELS, "ITEMS": PACKED_ITEMS * spec.compute_units,
+                "TURNED": int(_is_turned(c))}
+    return {"CHUNK": CHUNK_PIXELS, "ITEMS": least_items(spec),
+            "SOME": SOME_PIXELS if spec.kind == "cpu" else 0}
+
+
+def _is_turned(c: Conv) -> bool:
     """Few channels of dy are rows of the product: as its columns they would leave lanes idle."""
-    rows, columns = (c.outer, c.inner) if turned else (c.inner, c.outer)
-    share = {"CHUNK": CHUNK_PIXELS, "ITEMS": PACKED_ITEMS * spec.compute_units,
-             "TURNED": int(turned)}
+    return c.outer < FEW_COLUMNS <= c.inner
+
+
+def _packed_weights(c: Conv, spec: DeviceSpec) -> Iterator[Variant]:
+    rows, columns = (c.outer, c.inner) if _is_turned(c) else (c.inner, c.outer)
+    share = weight_share("conv_weight_packed", c, spec)
     for tile in sorted(tuning_for(spec).tiles, key=lambda t: t.cost(rows, columns, 0)):
         macros = {k: v for k, v in tile.defines if k in ("NV", "R", "V")}
         yield Variant.of("conv_weight_packed", macros | share)

@@ -87,10 +87,13 @@ class Variant:
         macros = dict(self.defines)
         group = macros.get("WGX", 1), macros.get("WGY", 1)
         return (self.form in problem.forms() and problem.takes(self)
+                and (spec.kind == "cpu" or self.form not in FOR_CACHES)
                 and group[0] * group[1] <= spec.max_work_group
                 and all(g <= most for g, most in zip(group, spec.max_work_items, strict=False)))
 
 
+# Whose items hold more than a GPU's registers do: they lean on a core's caches.
+FOR_CACHES = ("conv_weight_packed",)
 # No macros but how the work is shared out over items (conv_launches.py).
 SHARES = ("CHUNK", "ITEMS", "LINES", "SOME", "VECTORS")
 # What the kernels can be built with: unroll.h's limits, OpenCL's vectors, any phone's groups.

@@ -42,13 +42,13 @@ def _near(problem: Problem, spec: DeviceSpec) -> Iterator[Variant]:
     family = family_of(problem)
     base = problem.table_variant(spec)
     yield base
-    groups = family.groups(base.form, spec)
+    only = len(problem.forms()) == 1 and not family.groups(base.form, spec)
     by_form = [_fitting(family.from_table(form, problem, spec), problem, spec)
-               [:_TILES if groups else _ONLY] for form in problem.forms()]
+               [:_ONLY if only else _TILES] for form in problem.forms()]
     turns = [v for v in chain.from_iterable(zip_longest(*by_form)) if v is not None]
     yield from turns[:len(by_form)]
     for variant in dict.fromkeys((base, *turns[:len(by_form)])):
-        yield from (variant.but(WGX=x, WGY=y) for x, y in groups)
+        yield from (variant.but(WGX=x, WGY=y) for x, y in family.groups(variant.form, spec))
     yield from turns[len(by_form):]
     for variant in dict.fromkeys((base, *turns)):
         yield from _neighbours(variant, family.space(variant.form))

@@ -12,9 +12,9 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Node
 from handtorch.kernels.conv_shapes import Conv, Pair, pixels_of_a_class
 from handtorch.kernels.conv_specs import DEPTHWISE, DEPTHWISE_WEIGHT, TILE, WEIGHT, WEIGHT_PACKED
-from handtorch.kernels.conv_tiles import ConvPass, Op
+from handtorch.kernels.conv_tiles import ConvPass, Op, weight_share
 from handtorch.kernels.gemm_tiles import tuning_for
-from handtorch.kernels.variant import Variant
+from handtorch.kernels.variant import FORMS, Variant
 from handtorch.tune.family import EPILOGUE, PLAIN, Family, cheapest, make_node
 
 _TILE: Mapping[str, Sequence[int]] = {"IMAGES_FIRST": (0, 1), **TILE.space}
@@ -62,21 +62,23 @@ class Convolutions(Family[ConvPass]):
         usual = problem.table_variant(spec)
         if form.startswith("depthwise"):
             return _crossed(usual, self.space(form), ("R", "TAPS", "V", "ITEMS", "VECTORS"))
-        tuning, macros = tuning_for(spec), dict(usual.defines)
+        tuning = tuning_for(spec)
         tiles = cheapest(tuning.dots if form == "conv_dot" else tuning.tiles,
                          *self.outputs(problem), spec, depth=64)
-        kept = ("CHUNK", "ITEMS", "SOME", "IMAGES_FIRST", "TURNED")
-        more = {k: v for k, v in macros.items() if k in kept}
+        if problem.op == "conv_grad_weight":
+            more = weight_share(form, problem.conv.for_grad_weight(), spec)
+        else:
+            more = {"IMAGES_FIRST": dict(usual.defines)["IMAGES_FIRST"]}
         if form == "conv_dot":
             more["NV"] = min(4, problem.conv.inner)
-        return [Variant.of(form, {k: v for k, v in (tile | more).items() if k != "KU"})
+        return [Variant.of(form, {k: v for k, v in (tile | more).items() if k in FORMS[form]})
                 for tile in tiles]
 
     def space(self, form: str) -> Mapping[str, Sequence[int]]:
         return _SPACES[form]
 
     def groups(self, form: str, spec: DeviceSpec) -> Sequence[tuple[int, int]]:
-        return () if form.startswith("depthwise") else tuning_for(spec).groups
+        return tuning_for(spec).groups if "WGX" in FORMS[form] else ()
 
     def outputs(self, problem: ConvPass) -> tuple[int, int]:
         c = problem.conv
