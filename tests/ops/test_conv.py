@@ -103,6 +103,39 @@ def test_known_layers(opencl_device: Any, part: int) -> None:
                           devices=["ref", opencl_device.label])
 
 
+def _residual(first: dict[str, Any], second: dict[str, Any]) -> Any:
+    def block(x: torch.Tensor, v: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        kept = torch.relu(F.conv2d(torch.relu(x), v, b, **first))
+        return F.conv2d(torch.relu(F.conv2d(kept, w, **second) + kept), v, **first)
+    return block
+
+
+RESIDUAL = {
+    "wide": ((3, 70, 5, 6), (70, 70, 1, 1), (70, 70, 3, 3), {}, {"padding": 1}),
+    "narrow": ((3, 5, 6, 5), (5, 5, 3, 3), (5, 5, 3, 3), {"padding": 1}, {"padding": 1}),
+    "depthwise": ((2, 16, 5, 19), (16, 1, 3, 3), (16, 16, 1, 1), {"padding": 1, "groups": 16}, {}),
+}
+
+
+def test_sums_and_masks_after_convolutions(opencl_device: Any) -> None:
+    """As in residual blocks: the sum, ReLU and, on the way back, its mask are part of the
+    convolutions, and none of them is a launch of its own."""
+    cases = {}
+    for name, (x, v, w, first, second) in RESIDUAL.items():
+        generator = torch.Generator().manual_seed(3)
+        tensors = [torch.randn(s, generator=generator) for s in (x, v, w, (v[0],))]
+        cases[name] = (_residual(first, second), tensors)
+    assert_all_like_torch(cases, devices=["ref", opencl_device.label])
+    fn, tensors = cases["wide"]
+    captured = capture_function(
+        lambda *t: torch.autograd.grad(fn(*(u.detach().requires_grad_() for u in t[:1]),
+                                          *(ws := [u.detach().requires_grad_() for u in t[1:]])
+                                          ).sum(), ws), tensors)
+    does = {n.words("epilogue") for n in compile_graph(captured.graph, GENERIC).graph.nodes
+            if n.op.startswith("conv")}
+    assert {("add", "relu"), ("bias", "relu"), ("relu_grad",), ("add", "relu_grad")} <= does
+
+
 def test_no_image_batch_and_no_gradient_of_the_image(opencl_device: Any) -> None:
     """A single image has no batch axis; the first layer's input asks for no gradient."""
     layer = torch.nn.Conv2d(3, 5, 3)

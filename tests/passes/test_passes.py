@@ -79,6 +79,33 @@ def test_a_product_takes_one_activation_only() -> None:
     assert ops(out) == ["matmul", "relu"]
 
 
+CONV = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1,
+        "channels_last": True}
+
+
+def test_a_convolution_adds_and_masks_what_it_stores() -> None:
+    """As at the end of a residual block on the way back: of two convolutions that are added up the
+    later one does it, and stands where its other inputs are there."""
+    x, w, r, z = Value(0, (2, 3, 3, 4)), Value(1, (1, 1, 4, 4)), *(Value(i, (2, 3, 3, 4))
+                                                                  for i in (2, 3))
+    a, b, s, t, u = (Value(i, (2, 3, 3, 4)) for i in range(4, 9))
+    nodes = [Node("conv", (x, w), (a,), CONV), Node("conv", (r, w), (b,), CONV),
+             Node("add", (b, a), (s,)), Node("relu", (z,), (t,)),
+             Node("relu_grad", (s, t), (u,))]
+    out = fuse_epilogues(graph(nodes, [x, w, r, z], [u]))
+    check(out, "epilogues")
+    assert ops(out) == ["conv", "relu", "conv"]
+    assert out.nodes[-1].words("epilogue") == ("add", "relu_grad")
+    assert out.nodes[-1].inputs == (r, w, a, t)
+
+
+def test_a_sum_that_stretches_is_no_epilogue() -> None:
+    x, w, one = Value(0, (2, 3, 3, 4)), Value(1, (1, 1, 4, 4)), Value(2, (1, 1, 1, 4))
+    a, s = Value(3, (2, 3, 3, 4)), Value(4, (2, 3, 3, 4))
+    nodes = [Node("conv", (x, w), (a,), CONV), Node("add", (a, one), (s,))]
+    assert ops(fuse_epilogues(graph(nodes, [x, w, one], [s]))) == ["conv", "add"]
+
+
 def loss_graph(seed: float) -> Graph:
     y, logp, loss = Value(1, (4,), "i32"), Value(2, (4, 6)), Value(3, ())
     one, g1, g2 = Value(4, ()), Value(5, (4, 6)), Value(6, (4, 6))

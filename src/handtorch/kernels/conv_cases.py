@@ -13,10 +13,10 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_launches import Epilogue, Launches
 from handtorch.kernels.conv_shapes import Conv, Pair
 
-_X, _W, _Y, _BIAS, _SCRATCH = range(5)
+_X, _W, _Y, _BIAS, _MORE, _MASK, _SCRATCH = range(7)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
 _NARROW = replace(GENERIC, name="narrow", kind="cpu", float_width=4)
 _ONE: Pair = (1, 1)
@@ -59,10 +59,11 @@ def cases() -> Iterator[Case]:
     for number, conv in enumerate(SHAPES):
         for spec in (_WIDE, _NARROW, GENERIC) if number < 3 else (_WIDE,):
             yield from passes(f"{spec.name} {number}", Launches(conv, spec, scratch()))
-    launches = Launches(SHAPES[0], _WIDE, scratch())
-    yield _sliding("conv relu", launches.forward, _X, _Y, launches.conv, relu=True)
-    launches = Launches(SHAPES[6], _WIDE, scratch())
-    yield _sliding("conv few relu", launches.forward, _X, _Y, launches.conv, relu=True)
+    for number in (0, 6, 11, 13, 14):            # edges of panels, depthwise ones, dot products
+        launches = Launches(SHAPES[number], _WIDE, scratch())
+        name, conv = f"whole epilogue {number}", launches.conv
+        yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv, whole=True)
+        yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv, whole=True)
 
 
 def scratch() -> Callable[[tuple[int, ...]], Value]:
@@ -86,17 +87,22 @@ def passes(name: str, launches: Launches, kinds: Sequence[str] = PASSES) -> Iter
 
 
 def _sliding(name: str, launch: Callable[..., tuple[Step, ...]], source: int, out: int, conv: Conv,
-             relu: bool = False) -> Case:
-    """The forward (from x to y) or the gradient of x (from y to x), with a bias."""
-    arrays = _arrays(conv)
-    channels = arrays[out].shape[-1]
-    arrays[_BIAS] = np.linspace(-1, 1, channels).astype("f4")
+             whole: bool = False) -> Case:
+    """The forward (from x to y) or the gradient of x (from y to x), with a bias or the `whole`
+    epilogue."""
+    arrays, rng = _arrays(conv), np.random.default_rng(out)
+    shape = arrays[out].shape
+    arrays[_BIAS] = np.linspace(-1, 1, shape[-1]).astype("f4")
+    for i in (_MORE, _MASK) if whole else ():
+        arrays[i] = rng.normal(size=shape).astype("f4")
     values = {i: Value(i, a.shape) for i, a in arrays.items()}
-    steps = launch(values[source], values[_W], values[out], values[_BIAS], relu=relu)
+    then = Epilogue(values[_BIAS], values.get(_MORE), whole, values.get(_MASK))
+    steps = launch(values[source], values[_W], values[out], then)
     want = _forward(conv, arrays) if out == _Y else _grad_input(conv, arrays)
     want = want + arrays[_BIAS].astype("f8")
-    given = {i: a for i, a in arrays.items() if i != out}
-    return Case(name, steps, given, {out: np.maximum(want, 0) if relu else want})
+    if whole:
+        want = np.where(arrays[_MASK] > 0, np.maximum(want + arrays[_MORE], 0), 0)
+    return Case(name, steps, {i: a for i, a in arrays.items() if i != out}, {out: want})
 
 
 def _arrays(c: Conv) -> dict[int, Array]:

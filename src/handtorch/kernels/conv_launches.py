@@ -36,6 +36,28 @@ PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
 
 
 @dataclass(frozen=True)
+class Epilogue:
+    """What is done to a result before it is stored, in this order: + `bias` of each channel, +
+    `more`, ReLU, 0 where `mask` is not above 0."""
+
+    bias: Value | None = None
+    more: Value | None = None
+    relu: bool = False
+    mask: Value | None = None
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        return tuple(v for v in (self.bias, self.more, self.mask) if v is not None)
+
+    def macros(self) -> dict[str, int]:
+        given = {"BIAS": self.bias, "MORE": self.more, "MASK": self.mask}
+        return {**{name: int(v is not None) for name, v in given.items()}, "ACT": int(self.relu)}
+
+
+NOTHING = Epilogue()
+
+
+@dataclass(frozen=True)
 class Launches:
     """The launches of one convolution node; `scratch` is asked for space between two of them."""
 
@@ -45,28 +67,27 @@ class Launches:
     node: int = 0
     flops: int = 0
 
-    def forward(self, x: Value, w: Value, y: Value, bias: Value | None = None, *,
-                relu: bool = False) -> tuple[Step, ...]:
-        """y = f(conv(x, w)); f adds `bias` of each channel, then applies ReLU if `relu`."""
+    def forward(self, x: Value, w: Value, y: Value, then: Epilogue = NOTHING) -> tuple[Step, ...]:
+        """y = then(conv(x, w))"""
         if self.conv.is_depthwise:
             c = self.conv
-            return self._depthwise("conv", x, w, y, bias, relu, c.x, c.y, c.stride, (1, 1),
+            return self._depthwise("conv", x, w, y, then, c.x, c.y, c.stride, (1, 1),
                                    (*c.padding, *c.dilation))
         before: tuple[Step, ...] = ()
         if self.conv.has_few_inner:
             x, before = self._padded(x)
         problem = ConvPass("conv", self.conv)
-        return *before, *self._slide(problem, x, w, y, bias, relu)
+        return *before, *self._slide(problem, x, w, y, then)
 
-    def grad_input(self, dy: Value, w: Value, dx: Value, bias: Value | None = None, *,
-                   relu: bool = False) -> tuple[Step, ...]:
-        """dx = f(gradient of x for dy), which is also what a transposed convolution does to dy."""
+    def grad_input(self, dy: Value, w: Value, dx: Value, then: Epilogue = NOTHING
+                   ) -> tuple[Step, ...]:
+        """dx = then(gradient of x for dy): also what a transposed convolution does to dy."""
         c = self.conv.simplest()
         if c.is_depthwise:
-            return self._depthwise("conv_grad_input", dy, w, dx, bias, relu, c.y, c.x, (1, 1),
-                                   c.stride, (*negative(c.padding), *negative(c.dilation)))
+            return self._depthwise("conv_grad_input", dy, w, dx, then, c.y, c.x, (1, 1), c.stride,
+                                   (*negative(c.padding), *negative(c.dilation)))
         problem = ConvPass("conv_grad_input", self.conv)
-        return self._slide(problem, dy, w, dx, bias, relu)
+        return self._slide(problem, dy, w, dx, then)
 
     def _padded(self, x: Value) -> tuple[Value, tuple[Step, ...]]:
         """`x`, or where there is padding a copy of it that has the padding, and the launches that
@@ -82,12 +103,10 @@ class Launches:
         return padded, (fill_step(padded, 0.0, node=self.node),
                         move_step(x, padded, axes, y_from=first, node=self.node))
 
-    def _slide(self, problem: ConvPass, source: Value, w: Value, out: Value, bias: Value | None,
-               relu: bool) -> tuple[Step, ...]:
+    def _slide(self, problem: ConvPass, source: Value, w: Value, out: Value, then: Epilogue
+               ) -> tuple[Step, ...]:
         """By conv_tile; the gradient sums `w` over the channels that lie side by side."""
         variant, sizes = chosen_variant(problem, self.spec), problem.launch_sizes()
-        extra = () if bias is None else (bias,)
-        does = {"BIAS": len(extra), "ACT": int(relu)}
         before: tuple[Step, ...] = ()
         macros = dict(variant.defines)
         if variant.form == "conv_dot":
@@ -99,17 +118,17 @@ class Launches:
         if inside(sizes) < 1:
             zeros = self.scratch((sizes["INNER"],))
             before = (*before, fill_step(zeros, 0.0, node=self.node))
-        access = ("r", "r", "r", "w", *("r" for _ in extra))
-        return *before, TILE.step((source, w, zeros, out, *extra), sizes, macros | does,
-                                  node=self.node, flops=self.flops, access=access)
+        access = ("r", "r", "r", "w", *("r" for _ in then.operands))
+        return *before, TILE.step((source, w, zeros, out, *then.operands), sizes,
+                                  macros | then.macros(), node=self.node, flops=self.flops,
+                                  access=access)
 
-    def _depthwise(self, op: Op, source: Value, w: Value, out: Value, bias: Value | None,
-                   relu: bool, size: Pair, out_size: Pair, in_step: Pair, step: Pair,
-                   taps: Sequence[int]) -> tuple[Step, ...]:
-        c, extra = self.conv, () if bias is None else (bias,)
+    def _depthwise(self, op: Op, source: Value, w: Value, out: Value, then: Epilogue, size: Pair,
+                   out_size: Pair, in_step: Pair, step: Pair, taps: Sequence[int]
+                   ) -> tuple[Step, ...]:
+        c = self.conv
         share = dict(chosen_variant(ConvPass(op, c), self.spec).defines)
-        macros = {"R": share["R"], "V": share["V"], **named("STEP", step),
-                  "BIAS": len(extra), "ACT": int(relu)}
+        macros = {"R": share["R"], "V": share["V"], **named("STEP", step), **then.macros()}
         sizes = {"N": c.n, "C": c.groups, **named("IN", size), **named("OUT", out_size),
                  "KH": c.kernel[0], "KW": c.kernel[1], **named("IN_STEP", in_step),
                  **dict(zip(("PAD_H", "PAD_W", "DIL_H", "DIL_W"), taps, strict=True))}
@@ -120,8 +139,8 @@ class Launches:
             sizes["VECTORS"] = ceil_div(vectors, blocks)
         else:
             sizes |= {"PLACES": 1, "VECTORS": 1}
-        access = ("r", "r", "w", *("r" for _ in extra))
-        return (DEPTHWISE.step((source, w, out, *extra), sizes, macros, node=self.node,
+        access = ("r", "r", "w", *("r" for _ in then.operands))
+        return (DEPTHWISE.step((source, w, out, *then.operands), sizes, macros, node=self.node,
                                flops=self.flops, access=access),)
 
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:

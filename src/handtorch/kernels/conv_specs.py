@@ -12,7 +12,7 @@ _STEPS = ("IN_STEP_H", "IN_STEP_W", "OUT_STEP_H", "OUT_STEP_W")
 _STRIDE = ("STRIDE_H", "STRIDE_W")
 _TAPS = ("PAD_H", "PAD_W", "DIL_H", "DIL_W")
 _TILE = {"R": 4, "NV": 2, "V": 4, "WGX": 1, "WGY": 1}
-_EPILOGUE = {"BIAS": 0, "ACT": 0}
+_EPILOGUE = {"BIAS": 0, "MORE": 0, "ACT": 0, "MASK": 0}
 
 
 def _ints(*names: str) -> dict[str, str]:

@@ -2,10 +2,11 @@
 //   source = (u / OUT_STEP) IN_STEP + (u % OUT_STEP - PAD + k DIL) / OUT_STEP on each axis, nothing if
 //   that is no whole number or lies outside x. A convolution: IN_STEP = stride, OUT_STEP = 1. Its
 //   gradient for x: IN_STEP = 1, OUT_STEP = stride, PAD and DIL negative.
-//   f(s) = s, then + bias[m] if BIAS, then max(s, 0) if ACT.
+//   f(s) = s, then + bias[m] if BIAS, + more[n][u][m] if MORE, then max(s, 0) if ACT, then 0 where
+//   mask[n][u][m] <= 0 if MASK.
 //   With DOT each sum over c is a dot product of vectors of V, NV channels m an item; V divides INNER.
 // x f32 [N][IN_H][IN_W][DEEP]: a tap is a run of INNER, which may go on into the next pixels.
-// y f32 [N][OUT_H][OUT_W][GROUPS OUTER], which may overlap no operand; bias f32 [GROUPS OUTER].
+// y, more, mask f32 [N][OUT_H][OUT_W][GROUPS OUTER]; y may overlap no operand; bias f32 [GROUPS OUTER].
 // zeros f32 [INNER]: what lies in the padding; anything if nothing does.
 // w f32 [KH KW][INNER][GROUPS OUTER] with W = NV V <= OUTER, the last panel being moved left until
 // it ends at OUTER; DOT: [KH KW][OUTER][GROUPS INNER] and W = NV; PB: panels of conv_pack
@@ -21,7 +22,9 @@
 #define PB 0
 #define IMAGES_FIRST 0
 #define BIAS 0
+#define MORE 0
 #define ACT 0
+#define MASK 0
 #define WGX 1
 #define WGY 1
 #endif
@@ -64,16 +67,28 @@
 #else
 #define ADD_BIAS(T, LD, at)
 #endif
+#if MORE
+#define ADD_MORE(T, LD, at) s += LD(0, more + more_at + place + (at));
+#else
+#define ADD_MORE(T, LD, at)
+#endif
 #if ACT
 #define APPLY(T) s = select(s, (T)0.0f, s < 0.0f);              // keeps NaN, as torch does
 #else
 #define APPLY(T)
 #endif
+#if MASK
+#define APPLY_MASK(T, LD, at) s = select(s, (T)0.0f, LD(0, mask + mask_at + place + (at)) <= 0.0f);
+#else
+#define APPLY_MASK(T, LD, at)
+#endif
+#define EPILOGUE(T, LD, at) ADD_BIAS(T, LD, at) ADD_MORE(T, LD, at) APPLY(T) APPLY_MASK(T, LD, at)
 #define STORE_ROW(r) { \
     const int y##r = i##r * OUT_STEP_H + class_h, z##r = j##r * OUT_STEP_W + class_w; \
     if (tile + r < pixels && y##r < OUT_H && z##r < OUT_W) { \
-        __global float *to = y + y_at + ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
+        const size_t place = ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
                              + group * OUTER + first; \
+        __global float *to = y + y_at + place; \
         SUMS(r) \
         EACH_COL(NV, STORE, r) } }
 #if DOT && NV == 4
@@ -88,21 +103,21 @@
 #if DOT
 #define STORE(r, v) if (v >= skip && v < used) { \
         float s = SUM(r, v); \
-        ADD_BIAS(float, vload1, v) \
-        to[v] = ACT && s < 0.0f ? 0.0f : s; \
+        EPILOGUE(float, vload1, v) \
+        to[v] = s; \
     }
 #else
 #define STORE(r, v) if (v * V >= skip && (v + 1) * V <= used) { \
         FLOATS s = c##r##_##v; \
-        ADD_BIAS(FLOATS, LOAD_V, v * V) APPLY(FLOATS) \
+        EPILOGUE(FLOATS, LOAD_V, v * V) \
         STORE_V(s, v, to); \
     } else if ((v + 1) * V > skip && v * V < used) { \
         float lanes[V]; \
         STORE_V(c##r##_##v, 0, lanes); \
         for (size_t l = max((size_t)v * V, skip); l < min((size_t)(v + 1) * V, used); ++l) { \
             float s = lanes[l - v * V]; \
-            ADD_BIAS(float, vload1, l) \
-            to[l] = ACT && s < 0.0f ? 0.0f : s; \
+            EPILOGUE(float, vload1, l) \
+            to[l] = s; \
         } \
     }
 #endif
@@ -111,6 +126,12 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
                __global const float *zeros, const uint zeros_at, __global float *y, const uint y_at,
 #if BIAS
                __global const float *bias, const uint bias_at,
+#endif
+#if MORE
+               __global const float *more, const uint more_at,
+#endif
+#if MASK
+               __global const float *mask, const uint mask_at,
 #endif
                const int N, const int GROUPS, const int INNER, const int OUTER,
                const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,

@@ -2,9 +2,10 @@
 //   source = (u / STEP) IN_STEP + (u % STEP - PAD + k DIL) / STEP on each axis, nothing if that is no
 //   whole number or lies outside x. A convolution: IN_STEP = stride, STEP = 1. Its gradient for x:
 //   IN_STEP = 1, STEP = stride, PAD and DIL negative.
-//   f(s) = s, then + bias[c] if BIAS, then max(s, 0) if ACT.
-// x f32 [N][IN_H][IN_W][C], w f32 [KH KW][C], bias f32 [C], y f32 [N][OUT_H][OUT_W][C], which may overlap
-// no operand.  V must divide C.
+//   f(s) = s, then + bias[c] if BIAS, + more[n][u][c] if MORE, then max(s, 0) if ACT, then 0 where
+//   mask[n][u][c] <= 0 if MASK.
+// x f32 [N][IN_H][IN_W][C], w f32 [KH KW][C], bias f32 [C]; y, more, mask f32 [N][OUT_H][OUT_W][C];
+// y may overlap no operand.  V must divide C.
 // A place is R pixels of one row of a class (u % STEP), for V channels in registers at a time.  Item =
 // PLACES places x VECTORS vectors of channels, of one class.  Local memory: none.  Work-group: 1.
 #ifndef R
@@ -13,7 +14,9 @@
 #define STEP_H 1
 #define STEP_W 1
 #define BIAS 0
+#define MORE 0
 #define ACT 0
+#define MASK 0
 #endif
 #define FLOATS VEC(float, V)
 #define ZERO(r) FLOATS s##r = 0.0f;
@@ -24,17 +27,37 @@
 #else
 #define ADD_BIAS(s)
 #endif
+#if MORE
+#define ADD_MORE(s, at) s += LOAD_V(0, more + more_at + at);
+#else
+#define ADD_MORE(s, at)
+#endif
 #if ACT
 #define APPLY(s) s = select(s, (FLOATS)0.0f, s < 0.0f);         // keeps NaN, as torch does
 #else
 #define APPLY(s)
 #endif
-#define STORE(r) if (r < used) { ADD_BIAS(s##r) APPLY(s##r) STORE_V(s##r, 0, to + r * STEP_W * deep + c); }
+#if MASK
+#define APPLY_MASK(s, at) s = select(s, (FLOATS)0.0f, LOAD_V(0, mask + mask_at + at) <= 0.0f);
+#else
+#define APPLY_MASK(s, at)
+#endif
+#define STORE(r) if (r < used) { \
+        const size_t at##r = to + r * STEP_W * deep + c; \
+        ADD_BIAS(s##r) ADD_MORE(s##r, at##r) APPLY(s##r) APPLY_MASK(s##r, at##r) \
+        STORE_V(s##r, 0, y + y_at + at##r); \
+    }
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void depthwise(__global const float *x, const uint x_at, __global const float *w, const uint w_at,
                __global float *y, const uint y_at,
 #if BIAS
                __global const float *bias, const uint bias_at,
+#endif
+#if MORE
+               __global const float *more, const uint more_at,
+#endif
+#if MASK
+               __global const float *mask, const uint mask_at,
 #endif
                const int N, const int C, const int IN_H, const int IN_W, const int OUT_H,
                const int OUT_W, const int KH, const int KW, const int IN_STEP_H, const int IN_STEP_W,
@@ -50,8 +73,7 @@ void depthwise(__global const float *x, const uint x_at, __global const float *w
         const int row = place / tiles, j = place % tiles * R, i = row % rows, used = columns - j;
         const long n = row / rows;
         __global const float *from = x + x_at;
-        __global float *to = y + y_at + ((n * OUT_H + i * STEP_H + class_h) * OUT_W
-                                         + j * STEP_W + class_w) * deep;
+        const size_t to = ((n * OUT_H + i * STEP_H + class_h) * OUT_W + j * STEP_W + class_w) * deep;
         for (int c = begin; c < end; c += V) {
             EACH_ROW(R, ZERO)
             for (int kh = 0; kh < KH; ++kh) {

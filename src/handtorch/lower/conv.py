@@ -8,23 +8,28 @@ from collections.abc import Callable
 from handtorch.graph.node import Node, Value
 from handtorch.graph.ops.conv import picture
 from handtorch.graph.step import Lowered
-from handtorch.kernels.conv import Conv, Launches, Pair
+from handtorch.kernels.conv import Conv, Epilogue, Launches, Pair
 from handtorch.kernels.conv_tiles import ConvPass, Op
 from handtorch.lower.registry import Target, lowers
 
 
 @lowers("conv")
 def conv(node: Node, target: Target) -> Lowered:
-    (x, w, *bias), (y,) = node.inputs, node.outputs
-    relu = "relu" in node.words("epilogue")
-    return Lowered(_launches(node, target).forward(x, w, y, *bias, relu=relu))
+    (x, w, *_), (y,) = node.inputs, node.outputs
+    return Lowered(_launches(node, target).forward(x, w, y, _epilogue(node)))
 
 
 @lowers("conv_grad_input")
 def conv_grad_input(node: Node, target: Target) -> Lowered:
-    (dy, w, *bias), (dx,) = node.inputs, node.outputs
-    relu = "relu" in node.words("epilogue")
-    return Lowered(_launches(node, target).grad_input(dy, w, dx, *bias, relu=relu))
+    (dy, w, *_), (dx,) = node.inputs, node.outputs
+    return Lowered(_launches(node, target).grad_input(dy, w, dx, _epilogue(node)))
+
+
+def _epilogue(node: Node) -> Epilogue:
+    words, rest = node.words("epilogue"), list(node.inputs[2:])
+    bias, more, mask = (rest.pop(0) if word in words else None
+                        for word in ("bias", "add", "relu_grad"))
+    return Epilogue(bias, more, "relu" in words, mask)
 
 
 @lowers("conv_grad_weight")

@@ -1,4 +1,4 @@
-"""ReLU and its gradient move into the product that feeds them: one launch, one pass over memory."""
+"""What follows a product or a convolution moves into it: one launch, one pass over memory less."""
 
 from __future__ import annotations
 
@@ -7,32 +7,49 @@ from dataclasses import replace
 from handtorch.graph.node import Graph, Node, Value
 from handtorch.passes.rewrite import makers, rebuilt, use_counts
 
+# What the kernels of an op can do to a result, in the order in which they do it.
+_CONV = ("bias", "add", "relu", "relu_grad")
+_ORDER = {"matmul": ("bias", "relu", "relu_grad"), "conv": _CONV, "conv_grad_input": _CONV}
+
 
 def fuse_epilogues(graph: Graph) -> Graph:
-    """Afterwards a product whose only reader is a ReLU, or the gradient of one, does that itself.
+    """Afterwards a product whose only reader is a ReLU, the gradient of one, or (convolutions) a
+    sum with a tensor of its shape, does that itself.
 
-    The fused node stands where the reader stood, since it may need the reader's other input."""
+    The fused node stands where the reader stood, since it may need the reader's other input. Of
+    two convolutions that are added up the later one does it."""
     made, uses = makers(graph), use_counts(graph)
+    at = {n.outputs[0].id: i for i, n in enumerate(graph.nodes) if n.outputs}
     gone: set[int] = set()
     nodes: list[Node] = []
     for node in graph.nodes:
-        product = made.get(node.inputs[0].id) if node.inputs else None
-        if (node.op in ("relu", "relu_grad") and product is not None and product.op == "matmul"
-                and uses[product.outputs[0].id] == 1 and _has_room(product)):
-            gone.add(product.outputs[0].id)
-            node = _fused(product, node)
+        able = [v for v in _results(node) if uses[v.id] == 1 and v.id in made
+                and _has_room(made[v.id], node)]
+        if able:
+            value = max(able, key=lambda v: at[v.id])
+            gone.add(value.id)
+            node = _fused(made[value.id], node, value)
             made[node.outputs[0].id] = node
         nodes.append(node)
-    kept = [n for n in nodes if not (n.op == "matmul" and n.outputs[0].id in gone)]
+    kept = [n for n in nodes if not (n.op in _ORDER and n.outputs[0].id in gone)]
     return rebuilt(graph, kept, dict[int, Value]())
 
 
-def _has_room(product: Node) -> bool:
-    """The kernels do at most: bias, then one of ReLU and its gradient."""
-    return not {"relu", "relu_grad"} & set(product.words("epilogue"))
+def _results(node: Node) -> tuple[Value, ...]:
+    """Which inputs the node may be applied to before they are stored."""
+    if node.op in ("relu", "relu_grad"):
+        return node.inputs[:1]
+    alike = node.op == "add" and len({(v.shape, v.dtype) for v in node.inputs}) == 1
+    return node.inputs if alike else ()
 
 
-def _fused(product: Node, node: Node) -> Node:
+def _has_room(product: Node, node: Node) -> bool:
+    """Whether all that the product does already comes before what `node` does."""
+    order = _ORDER.get(product.op, ())
+    return node.op in order and not {*order[order.index(node.op):]} & {*product.words("epilogue")}
+
+
+def _fused(product: Node, node: Node, value: Value) -> Node:
     attrs = {**product.attrs, "epilogue": (*product.words("epilogue"), node.op)}
-    return replace(product, inputs=(*product.inputs, *node.inputs[1:]), outputs=node.outputs,
-                   attrs=attrs)
+    others = tuple(v for v in node.inputs if v.id != value.id)
+    return replace(product, inputs=(*product.inputs, *others), outputs=node.outputs, attrs=attrs)

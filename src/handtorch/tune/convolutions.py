@@ -47,10 +47,10 @@ class Convolutions(Family[ConvPass]):
         w = (*c.kernel, c.inner, c.groups * c.outer)
         first, second, out = {"conv": (x, w, y), "conv_grad_input": (y, w, x),
                               "conv_grad_weight": (y, x, w)}[problem.op]
-        more = ((out[-1],),) if work == EPILOGUE else ()
+        more = ((out[-1],), out, out) if work == EPILOGUE else ()
         size = {"conv": {"size": c.y}, "conv_grad_input": {"size": c.x},
                 "conv_grad_weight": {"kernel": c.kernel}}[problem.op]
-        does = {"epilogue": ("bias", "relu")} if work == EPILOGUE else {}
+        does = {"epilogue": ("bias", "add", "relu", "relu_grad")} if work == EPILOGUE else {}
         return make_node(problem.op, (first, second, *more), (out,), channels_last=True,
                          groups=c.groups, stride=c.stride, padding=c.padding,
                          dilation=c.dilation, **size, **does)

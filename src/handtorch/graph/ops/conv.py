@@ -3,7 +3,8 @@
 
 A forward, B gradient of its input (which is also the forward of a transposed convolution), C
 gradient of its weights. All have `stride`, `padding`, `dilation` (pairs) and `groups`. `epilogue`
-names what A and B do to the result before it is stored, in order: "bias" (third input), "relu"."""
+names what A and B do to the result before it is stored, in order: "bias" (of each channel), "add"
+(another picture), "relu", "relu_grad" (a ReLU's output); inputs follow the weight in that order."""
 
 from __future__ import annotations
 
@@ -70,9 +71,9 @@ def _flops(node: Node) -> int:
 
 
 OPS: tuple[Op, ...] = (
-    # (x, w[, bias]) -> y; with `size` only its first rows and columns: what a transposed
+    # (x, w, ...) -> y; with `size` only its first rows and columns: what a transposed
     # convolution with much output padding had as its input.
     Op("conv", _conv_result, _flops),
-    Op("conv_grad_input", _grad_input_result, _flops),      # (dy, w[, bias]), `size` -> dx
+    Op("conv_grad_input", _grad_input_result, _flops),      # (dy, w, ...), `size` -> dx
     Op("conv_grad_weight", _grad_weight_result, _flops),    # (dy, x), `kernel` -> dw
 )

@@ -10,6 +10,7 @@ import numpy as np
 from handtorch.graph.node import Node, Value
 from handtorch.graph.ops.conv import TAPS_FIRST
 from handtorch.runtime.device import Array
+from handtorch.runtime.ref.product import finished
 from handtorch.runtime.ref.registry import reference
 
 Window = tuple[slice, slice]
@@ -42,8 +43,8 @@ def _by_group(w: Array, groups: int) -> Array:
 
 def _epilogue(node: Node, y: Array, extra: tuple[Array, ...]) -> Array:
     if "bias" in node.words("epilogue"):
-        y = y + extra[0][:, None, None]
-    return np.maximum(y, 0) if "relu" in node.words("epilogue") else y
+        extra = (extra[0][:, None, None], *extra[1:])
+    return finished(node, y, extra)
 
 
 Convolution = Callable[..., Array]
@@ -62,7 +63,8 @@ def _in_torchs_order(op: str) -> Callable[[Convolution], Convolution]:
             (out,), order = node.outputs, TAPS_FIRST if weighs else _PICTURE
             shape = tuple(out.shape[order.index(i)] for i in range(4))
             plain = replace(node, outputs=(Value(out.id, shape),))
-            return fn(plain, *first, *arrays[2:]).transpose(order)
+            rest = (_back(a, _PICTURE) if a.ndim == 4 else a for a in arrays[2:])
+            return fn(plain, *first, *rest).transpose(order)
         reference(op)(turned)
         return turned
     return register

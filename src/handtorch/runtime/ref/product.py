@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from handtorch.graph.node import Node
@@ -16,10 +18,14 @@ def _product(node: Node, a: Array, b: Array) -> Array:
 
 @reference("matmul")
 def _matmul(node: Node, a: Array, b: Array, *extra: Array) -> Array:
-    y = _product(node, a, b)
+    return finished(node, _product(node, a, b), extra)
+
+
+def finished(node: Node, y: Array, extra: Sequence[Array]) -> Array:
+    """`y` after all that the node's epilogue does to it, with these inputs."""
     rest = list(extra)
     for word in node.words("epilogue"):
-        if word == "bias":
+        if word in ("bias", "add"):
             y = y + rest.pop(0)
         elif word == "relu":
             y = np.maximum(y, 0)
