@@ -52,6 +52,9 @@ SHAPES = (
     _conv(1, 1, 16, 133, (17, 5), (1, 2)),                        # weight gradient: packed
     _conv(2, 1, 33, 9, (5, 4), (3, 2), (2, 1), _ONE, (1, 2)),     # the same, turned
     _conv(1, 2, 16, 17, (3, 3), (2, 2), padding=_ONE),
+    _conv(1, 1, 130, 256, (1, 3), (1, 1)),                        # packed, dy copied
+    _conv(1, 1, 199, 70, (1, 3), (1, 2)),                         # its last block moved up
+    _conv(2, 1, 40, 2, (3, 3), (2, 1)),                           # turned, two rows
 )
 
 

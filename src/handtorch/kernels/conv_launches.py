@@ -202,8 +202,7 @@ def _share_packed(c: Conv, macros: dict[str, int], sizes: dict[str, int]) -> int
     Blocks are halved at most to get enough items: a chunk more is a gradient more to add up."""
     height, breadth = (c.outer, c.inner) if macros["TURNED"] else (c.inner, c.outer)
     width, tile = panel_width(macros), macros["R"]
-    macros |= {"PIXELS": PACKED_PIXELS, "COLUMNS": width * max(1, PACKED_COLUMNS // width),
-               "BLOCK_MOST": PACKED_ROWS}
+    macros |= {"PIXELS": PACKED_PIXELS, "COLUMNS": width * max(1, PACKED_COLUMNS // width)}
     macros["SUMS"] = PACKED_ROWS * macros["COLUMNS"]
     runs, taps = ceil_div(breadth, macros["COLUMNS"]) * c.groups, prod(c.kernel)
     least = ceil_div(height, PACKED_ROWS)

@@ -103,8 +103,8 @@ WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
                 space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 WEIGHT_PACKED = Kernel("conv_weight_packed", ("r", "r", "w"), _weight_block,
                        _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "BLOCK", "TAPS"),
-                       {"R": 4, "NV": 2, "V": 4, "TURNED": 0, "PIXELS": 16, "COLUMNS": 16,
-                        "BLOCK_MOST": 16, "SUMS": 768},
+                       {"R": 4, "NV": 2, "V": 4, "TURNED": 0, "COPIED": 1, "PIXELS": 16,
+                        "COLUMNS": 16, "SUMS": 768},
                        space={"R": (4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),

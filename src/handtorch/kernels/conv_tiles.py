@@ -36,8 +36,10 @@ CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 FEW_OUTER = 16                    # for which a vector of them is not worth it
 MOSTLY_INSIDE = 0.9               # of the taps: with fewer the others are worth leaving out
-FEW_COPIED = 16                   # channels of a tap or of dy, for a copy of them
+FEW_CHANNELS = 16                 # of a tap or of dy: with fewer conv_weight goes through them better
 FEW_COLUMNS = 32                  # of dy: with fewer the product is turned
+FAR_BYTES = 1024                  # a multiple of it from pixel to pixel: few rest in the nearest cache
+MANY_ROWS = 128                   # that meet a panel: with fewer its copy does not pay
 PACKED_ITEMS = 8                  # for each compute unit, so that the last ones end together
 GOOD_RATE = 0.7                   # of the best tile: each further tile is a kernel to compile
 
@@ -83,6 +85,10 @@ class ConvPass(Problem):
                 return c.outer % macros["V"] == 0 and macros["NV"] <= c.inner
             case "conv_weight":
                 return panel_width(macros) <= c.outer
+            case "conv_weight_packed":
+                rows, columns = _sides(c.for_grad_weight(), macros["TURNED"])
+                return macros["R"] <= rows and (
+                    macros["COPIED"] == 1 or panel_width(macros) <= columns)
             case "depthwise":
                 return c.groups % macros["V"] == 0
             case "depthwise_weight":
@@ -188,11 +194,10 @@ def _is_direct(sizes: dict[str, int], pixels: int, spec: DeviceSpec) -> bool:
 
 
 def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
-    """On a CPU copies rest in its caches, unless a tap has so few channels that copying them costs
-    more than using them. As dy lies a tile is no wider than its rows, and the rows of a part rest
-    in the cache."""
+    """On a CPU panels rest in its caches, unless a tap has few channels. As dy lies a tile is no
+    wider than its rows, and the rows of a part rest in the cache."""
     c = problem.conv.for_grad_weight()
-    if spec.kind == "cpu" and (_is_turned(c) or min(c.inner, c.outer) >= FEW_COPIED):
+    if spec.kind == "cpu" and (_is_turned(c) or min(c.inner, c.outer) >= FEW_CHANNELS):
         yield from _packed_weights(c, spec)
     share = weight_share("conv_weight", c, spec)
 
@@ -206,8 +211,9 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
 def weight_share(form: str, c: Conv, spec: DeviceSpec) -> dict[str, int]:
     """How a weight gradient of that form is shared out, unless something better was measured."""
     if form == "conv_weight_packed":
+        turned, far = _is_turned(c), 4 * c.groups * c.outer % FAR_BYTES == 0
         return {"CHUNK": CHUNK_PIXELS, "ITEMS": PACKED_ITEMS * spec.compute_units,
-                "TURNED": int(_is_turned(c))}
+                "COPIED": int(far and c.inner >= MANY_ROWS and not turned), "TURNED": int(turned)}
     return {"CHUNK": CHUNK_PIXELS, "ITEMS": least_items(spec),
             "SOME": SOME_PIXELS if spec.kind == "cpu" else 0}
 
@@ -217,11 +223,18 @@ def _is_turned(c: Conv) -> bool:
     return c.outer < FEW_COLUMNS <= c.inner
 
 
+def _sides(c: Conv, turned: int) -> Pair:
+    """Rows and columns of a weight gradient as a product."""
+    return (c.outer, c.inner) if turned else (c.inner, c.outer)
+
+
 def _packed_weights(c: Conv, spec: DeviceSpec) -> Iterator[Variant]:
-    rows, columns = (c.outer, c.inner) if _is_turned(c) else (c.inner, c.outer)
     share = weight_share("conv_weight_packed", c, spec)
+    rows, columns = _sides(c, share["TURNED"])
     for tile in sorted(tuning_for(spec).tiles, key=lambda t: t.cost(rows, columns, 0)):
         macros = {k: v for k, v in tile.defines if k in ("NV", "R", "V")}
+        if rows < macros["R"]:
+            macros["R"] = max(r for r in (1, 2, 3, 4, 6, 8) if r <= rows)
         yield Variant.of("conv_weight_packed", macros | share)
 
 

@@ -7,10 +7,14 @@
 // Rows of the product are channels of x and its columns those of dy, which lie side by side in a
 // vector; with TURNED it is the other way round, for a dy of few channels.
 // Item = BLOCK rows, COLUMNS columns, TAPS taps, one chunk of ROWS lines of dy; rows, rounded up to R,
-// times COLUMNS times TAPS <= SUMS. Pixels come PIXELS at a time, and what a tap meets of them is copied
-// first: as they lie they are so far apart, by a power of two at that, that few fit into a cache
-// together. A panel of W columns then rests in the nearest cache while the rows go by, R at a time
-// in registers. Meanwhile the pixels that come next are asked for, one cache line with each pixel.
+// times COLUMNS times TAPS <= SUMS. Pixels come PIXELS at a time. A panel of W columns of what a tap
+// meets of them rests in the nearest cache while the rows go by, R at a time in registers; meanwhile
+// the pixels that come next are asked for, one cache line with each pixel. Both are read where they lie.
+// With COPIED columns are copied first, side by side: where pixels are so far apart, by a power of two
+// at that, that few of them fit into a cache together.
+// The last tile of rows is moved up until it ends at the last row, and so is a last block of fewer;
+// unless COPIED the same holds of panels. There they do again what nobody stores; so there must be R rows,
+// and W columns.
 // What lies in the padding is never visited. Each sum has one order: that of the pixels.
 // Local memory: none.  Work-group: one item.
 #ifndef R
@@ -18,9 +22,9 @@
 #define NV 2
 #define V 4
 #define TURNED 0
+#define COPIED 1
 #define PIXELS 16
 #define COLUMNS 16                     // in panels of W, which divides it
-#define BLOCK_MOST 16                  // rows of an item, which R divides
 #define SUMS 768
 #endif
 #define W (NV * V)
@@ -32,21 +36,31 @@
 #define LOAD(r, v) const FLOATS w##v = LOAD_V(v, b);
 #define MULTIPLY(r) { const FLOATS a = p[r]; EACH_COL(NV, ADD, r) }
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
-#define ONE { AHEAD(next); EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) \
-              b += W; p += BLOCK_MOST; next += next_step; }
+#define ONE { __global const float *p = rows_at + row_of[at]; AHEAD(next); PANEL_ROW \
+              EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) next += next_step; ++at; }
+#if COPIED
+#define PANEL_ROW const float *b = panel_at + at * W;
+#else
+#define PANEL_ROW __global const float *b = panel_at + column_of[at];
+#endif
 #define STORE_ROW(r) EACH_COL(NV, STORE, r)
 #define STORE(r, v) STORE_V(c##r##_##v, v, s + r * COLUMNS);
 #if TURNED
-#define LEFT dys
-#define LEFT_STEP wide
-#define RIGHT xs
-#define RIGHT_STEP across
+#define ROWS_FROM from_dy
+#define ROWS_AT dys
+#define ROWS_STEP wide
+#define COLUMNS_FROM from_x
+#define COLUMNS_AT xs
+#define COLUMNS_STEP across
 #else
-#define LEFT xs
-#define LEFT_STEP across
-#define RIGHT dys
-#define RIGHT_STEP wide
+#define ROWS_FROM from_x
+#define ROWS_AT xs
+#define ROWS_STEP across
+#define COLUMNS_FROM from_dy
+#define COLUMNS_AT dys
+#define COLUMNS_STEP wide
 #endif
+#if COPIED
 // `count` runs of n numbers, `step` apart at p, come to lie `pitch` apart at q.
 #define COPY HT_CAT(conv_weight_packed, _copy)
 #define COPY_ONE(r, v) STORE_V(LOAD_V(v, p + j), v, q + j);
@@ -63,6 +77,7 @@ static void COPY(__global const float *p, const size_t step, float *q, const siz
         for (; j < n; ++j) q[j] = p[j];
     }
 }
+#endif
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void conv_weight_packed(__global const float *dy, const uint dy_at, __global const float *x,
                         const uint x_at, __global float *part, const uint part_at,
@@ -74,19 +89,26 @@ void conv_weight_packed(__global const float *dy, const uint dy_at, __global con
     const int height = TURNED ? OUTER : INNER, breadth = TURNED ? INNER : OUTER;
     const int taps = KH * KW, turns = (taps + TAPS - 1) / TAPS;
     const int runs = (breadth + COLUMNS - 1) / COLUMNS, turn = get_global_id(0) % turns * TAPS;
-    const int top = get_global_id(0) / turns * BLOCK, left = get_global_id(1) % runs * COLUMNS;
+    const int own_top = get_global_id(0) / turns * BLOCK, own_left = get_global_id(1) % runs * COLUMNS;
+    const int top = min(own_top, height - R), rows = min(own_top + BLOCK, height) - top;
+    const int left = COPIED ? own_left : min(own_left, breadth - W);
+    const int columns = min(own_left + COLUMNS, breadth) - left;
     const size_t group = get_global_id(1) / runs, chunk = get_global_id(2);
     const size_t wide = (size_t)GROUPS * OUTER, deep = DEEP, across = STRIDE_W * deep;
-    const int rows = min(BLOCK, height - top), columns = min(COLUMNS, breadth - left);
     const int tall = (rows + R - 1) / R * R, panels = (columns + W - 1) / W;
     const int own_taps = min(TAPS, taps - turn);
     const int first = chunk * ROWS * OUT_W, last = min(((int)chunk + 1) * ROWS, N * OUT_H) * OUT_W;
     __global const float *from_dy = dy + dy_at + group * OUTER + (TURNED ? top : left);
     __global const float *from_x = x + x_at + group * INNER + (TURNED ? left : top);
-    float sums[SUMS] ALIGNED, strip[PIXELS * COLUMNS] ALIGNED, lines[PIXELS * BLOCK_MOST] ALIGNED;
-    for (int i = 0; i < own_taps * tall * COLUMNS; i += V) STORE_V((FLOATS)0.0f, 0, sums + i);
+    float sums[SUMS] ALIGNED;
+    size_t row_of[PIXELS];             // where the rows begin of each pixel that the tap meets
+#if COPIED
+    float strip[PIXELS * COLUMNS] ALIGNED;
     for (int i = 0; i < PIXELS * COLUMNS; i += V) STORE_V((FLOATS)0.0f, 0, strip + i);
-    for (int i = 0; i < PIXELS * BLOCK_MOST; ++i) lines[i] = 0.0f;
+#else
+    size_t column_of[PIXELS];
+#endif
+    for (int i = 0; i < own_taps * tall * COLUMNS; i += V) STORE_V((FLOATS)0.0f, 0, sums + i);
     for (int from = first; from < last; from += PIXELS) {
         const int end = min(from + PIXELS, last), then = end / OUT_W;
         __global const float *next_dy = from_dy + (size_t)end * wide;
@@ -106,10 +128,16 @@ void conv_weight_packed(__global const float *dy, const uint dy_at, __global con
                 __global const float *dys = from_dy + ((size_t)row * OUT_W + begin) * wide;
                 __global const float *xs = from_x
                     + (((size_t)(row / OUT_H) * IN_H + h) * IN_W + begin * STRIDE_W + off_w) * deep;
-                COPY(LEFT, LEFT_STEP, lines + pixels * BLOCK_MOST, BLOCK_MOST, count, rows);
+                for (int i = 0; i < count; ++i)
+                    row_of[pixels + i] = ROWS_AT - ROWS_FROM + i * ROWS_STEP;
+#if COPIED
                 for (int k = 0; k < panels; ++k)
-                    COPY(RIGHT + k * W, RIGHT_STEP, strip + (k * PIXELS + pixels) * W, W, count,
+                    COPY(COLUMNS_AT + k * W, COLUMNS_STEP, strip + (k * PIXELS + pixels) * W, W, count,
                          min(W, columns - k * W));
+#else
+                for (int i = 0; i < count; ++i)
+                    column_of[pixels + i] = COLUMNS_AT - COLUMNS_FROM + i * COLUMNS_STEP;
+#endif
                 pixels += count;
             }
             const int of_dy = ((TURNED ? rows : columns) + LINE - 1) / LINE;
@@ -120,27 +148,38 @@ void conv_weight_packed(__global const float *dy, const uint dy_at, __global con
                     __global const float *next = is_x ? next_x + (call - of_dy) * LINE
                                                       : next_dy + (is_dy ? call * LINE : 0);
                     const size_t next_step = is_dy ? wide : is_x ? across : 0;
-                    const float *b = strip + k * PIXELS * W, *p = lines + i;
+                    __global const float *rows_at = ROWS_FROM + min(i, rows - R);
+#if COPIED
+                    const float *panel_at = strip + k * PIXELS * W;
+#else
+                    __global const float *panel_at = COLUMNS_FROM + min(k * W, columns - W);
+#endif
                     float *s = sums + (tap * tall + i) * COLUMNS + k * W;
                     EACH_ROW(R, START)
-                    int left_over = pixels;
-                    for (; left_over >= 2; left_over -= 2) { ONE ONE }
-                    if (left_over) ONE
+                    int at = 0;
+                    while (at + 1 < pixels) { ONE ONE }
+                    if (at < pixels) ONE
                     EACH_ROW(R, STORE_ROW)
                 }
         }
     }
-    for (int line = 0; line < own_taps * rows; ++line) {
-        const float *s = sums + (line / rows * tall + line % rows) * COLUMNS;
-        const size_t tap = chunk * taps + turn + line / rows, i = top + line % rows;
+    // Where what was done twice is: behind what only a tile or panel before the last one did.
+    const int stored = rows - (own_top - top), sure_rows = tall - R, sure = (panels - 1) * W;
+    for (int line = 0; line < own_taps * stored; ++line) {
+        const int row = line % stored + own_top - top;
+        const int at = line / stored * tall + (row < sure_rows ? row : row + tall - rows);
+        const size_t tap = chunk * taps + turn + line / stored, i = top + row;
         __global float *to = part + part_at + tap * INNER * wide + group * OUTER;
+        for (int j = own_left - left, stop; j < columns; j = stop) {
+            const float *s = sums + at * COLUMNS + (COPIED || j < sure ? 0 : panels * W - columns);
+            stop = j < sure ? sure : columns;
 #if TURNED
-        for (int j = 0; j < columns; ++j) to[(left + j) * wide + i] = s[j];
+            for (; j < stop; ++j) to[(left + j) * wide + i] = s[j];
 #else
-        __global float *q = to + i * wide + left;
-        int j = 0;
-        for (; j + V <= columns; j += V) STORE_V(LOAD_V(0, s + j), 0, q + j);
-        for (; j < columns; ++j) q[j] = s[j];
+            __global float *q = to + i * wide + left;
+            for (; j + V <= stop; j += V) STORE_V(LOAD_V(0, s + j), 0, q + j);
+            for (; j < stop; ++j) q[j] = s[j];
 #endif
+        }
     }
 }

@@ -113,7 +113,7 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "conv_dot": {**_DOT, "NV": _TILE["NV"], **_IMAGES},
     "conv_weight": {**_TILE, **_SHARED, "SOME": range(65537)},
     "conv_weight_packed": {"NV": _TILE["NV"], "R": (1, 2, 3, 4, 6, 8, 12, 16), "V": _TILE["V"],
-                           "TURNED": (0, 1), **_SHARED},
+                           "COPIED": (0, 1), "TURNED": (0, 1), **_SHARED},
     "depthwise": {"ITEMS": range(65537), "R": _TILE["R"], "V": _TILE["V"]},
     "depthwise_weight": {**_SHARED, "LINES": (0, 1), "TAPS": range(1, 9), "V": _TILE["V"],
                          "VECTORS": range(1, 65537)}}

@@ -24,7 +24,7 @@ _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "conv_weight": {"CHUNK": (256, 1024, 4096), "ITEMS": (16, 64, 256, 4096),
                     "SOME": (0, 64, 128, 512), **WEIGHT.space},
     "conv_weight_packed": {"CHUNK": (256, 1024, 4096), "ITEMS": (8, 16, 32, 64),
-                           "TURNED": (0, 1), **WEIGHT_PACKED.space},
+                           "COPIED": (0, 1), "TURNED": (0, 1), **WEIGHT_PACKED.space},
     "depthwise": {"ITEMS": (0, 16, 64, 256), **DEPTHWISE.space, "R": (1, 2, 4, 8, 16),
                   "V": (1, 2, 4, 8, 16)},
     "depthwise_weight": {"CHUNK": (16, 64, 256, 1024), "ITEMS": (16, 64, 256, 4096),
