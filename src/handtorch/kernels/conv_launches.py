@@ -29,7 +29,6 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
 
 MOST_PARTIAL_BYTES = 1 << 24
-DEPTHWISE_TOGETHER = 4          # pixels of a weight gradient that share what they load
 # Of an item of conv_weight_packed. A panel of so many pixels rests in a nearest cache of 32 KB, the
 # rest in the next one (docs/performance.md).
 PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
@@ -153,12 +152,10 @@ class Launches:
         share, sizes = dict(variant.defines), grad_weight_sizes(self.conv)
         rows, taps = c.n * c.y[0], prod(c.kernel)
         if c.is_depthwise:
-            kernel, vectors = DEPTHWISE_WEIGHT, c.groups // share["V"]
-            blocks = ceil_div(vectors, share["VECTORS"])
-            sizes |= {"C": c.groups, "VECTORS": ceil_div(vectors, blocks),
-                      "LINES": share["LINES"] or c.kernel[0]}
-            share |= {"R": DEPTHWISE_TOGETHER, "STEP": c.stride[1], "AWAY": c.dilation[1]}
-            items = blocks * ceil_div(c.kernel[0], sizes["LINES"])
+            kernel, share["AWAY"] = DEPTHWISE_WEIGHT, c.dilation[1]
+            sizes |= {"C": c.groups, "LINES": share["LINES"] or c.kernel[0]}
+            items = (ceil_div(c.groups, panel_width(share))
+                     * ceil_div(c.kernel[0], sizes["LINES"]))
         elif variant.form == "conv_weight_packed":
             kernel, items = WEIGHT_PACKED, _share_packed(c, share, sizes)
         else:

@@ -4,7 +4,7 @@ Channels are the last axis of pictures: a vector of them is one load or store.""
 
 from __future__ import annotations
 
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number, round_up
 
 _IMAGES = ("N", "GROUPS", "INNER", "OUTER", "IN_H", "IN_W", "OUT_H", "OUT_W", "KH", "KW")
 _SOURCE = (*_IMAGES, "DEEP")
@@ -22,10 +22,6 @@ def _ints(*names: str) -> dict[str, str]:
 def panel_width(defines: Defines) -> int:
     """How many channels an item of a panel kernel computes."""
     return number(defines, "NV") * (1 if defines.get("DOT") else number(defines, "V"))
-
-
-def _round_up(n: int, multiple: int) -> int:
-    return ceil_div(n, multiple) * multiple
 
 
 def _pack(defines: Defines, sizes: Sizes) -> Geometry:
@@ -46,7 +42,7 @@ def _panel(defines: Defines, sizes: Sizes) -> Geometry:
     x, y = number(defines, "WGX"), number(defines, "WGY")
     tiles = ceil_div(int(sizes["N"]) * rows * columns, number(defines, "R"))
     panels = ceil_div(int(sizes["OUTER"]), panel_width(defines))
-    across = _round_up(tiles, x), _round_up(panels, y), classes * int(sizes["GROUPS"])
+    across = round_up(tiles, x), round_up(panels, y), classes * int(sizes["GROUPS"])
     return across, (x, y, 1)
 
 
@@ -59,7 +55,7 @@ def _weight_panel(defines: Defines, sizes: Sizes) -> Geometry:
     blocks = ceil_div(int(sizes["INNER"]), int(sizes["BLOCK"]))
     panels = ceil_div(int(sizes["OUTER"]), panel_width(defines)) * int(sizes["GROUPS"])
     taps = int(sizes["KH"]) * int(sizes["KW"])
-    return (_round_up(blocks * taps, x), _round_up(panels, y), _chunks(sizes)), (x, y, 1)
+    return (round_up(blocks * taps, x), round_up(panels, y), _chunks(sizes)), (x, y, 1)
 
 
 def _weight_block(defines: Defines, sizes: Sizes) -> Geometry:
@@ -68,10 +64,6 @@ def _weight_block(defines: Defines, sizes: Sizes) -> Geometry:
     turns = ceil_div(int(sizes["KH"]) * int(sizes["KW"]), int(sizes["TAPS"]))
     runs = ceil_div(breadth, number(defines, "COLUMNS")) * int(sizes["GROUPS"])
     return (ceil_div(height, int(sizes["BLOCK"])) * turns, runs, _chunks(sizes)), (1, 1, 1)
-
-
-def _channel_blocks(defines: Defines, sizes: Sizes) -> int:
-    return ceil_div(int(sizes["C"]), int(sizes["VECTORS"]) * number(defines, "V"))
 
 
 def depthwise_places(sizes: Sizes, step: tuple[int, int], width: int) -> int:
@@ -84,13 +76,14 @@ def depthwise_places(sizes: Sizes, step: tuple[int, int], width: int) -> int:
 def _depthwise(defines: Defines, sizes: Sizes) -> Geometry:
     step = number(defines, "STEP_H"), number(defines, "STEP_W")
     places = depthwise_places(sizes, step, number(defines, "R"))
-    items = ceil_div(places, int(sizes["PLACES"])), _channel_blocks(defines, sizes)
-    return (*items, step[0] * step[1]), (1, 1, 1)
+    blocks = ceil_div(int(sizes["C"]) // number(defines, "V"), int(sizes["VECTORS"]))
+    return (ceil_div(places, int(sizes["PLACES"])), blocks, step[0] * step[1]), (1, 1, 1)
 
 
 def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
     lines = ceil_div(int(sizes["KH"]), int(sizes["LINES"]))
-    return (_channel_blocks(defines, sizes), lines, _chunks(sizes)), (1, 1, 1)
+    blocks = ceil_div(int(sizes["C"]), panel_width(defines))
+    return (blocks, lines, _chunks(sizes)), (1, 1, 1)
 
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
@@ -111,8 +104,7 @@ DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},
                    space={"R": (4, 8), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
-                          _ints("N", "C", *_IMAGES[4:], "STRIDE_H", "PAD_H", "PAD_W", "DIL_H",
-                                "ROWS", "VECTORS", "LINES"),
-                          {"V": 4, "TAPS": 1, "R": 4, "STEP": 1, "AWAY": 1},
-                          space={"V": (4, 8, 16)})
+                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS[:3], "ROWS", "LINES"),
+                          {"V": 4, "NV": 1, "TAPS": 1, "AWAY": 1},
+                          space={"NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)

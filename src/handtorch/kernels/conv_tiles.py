@@ -23,13 +23,14 @@ from handtorch.kernels.conv_shapes import (
 )
 from handtorch.kernels.conv_specs import panel_width
 from handtorch.kernels.gemm_tiles import Tile, row_groups, tiles_in_a_group, tuning_for
-from handtorch.kernels.spec import ceil_div, dividing_width
+from handtorch.kernels.spec import ceil_div, dividing_width, round_up
 from handtorch.kernels.variant import MOST, Problem, Variant, first_right
 
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
 DEPTHWISE_ITEMS = 64              # on a CPU, about
-DEPTHWISE_VECTORS = 32            # of channels at most in an item of a weight gradient, on a CPU
+DEPTHWISE_SUMS = 12               # vectors of sums in registers, of a weight gradient; half as many
+                                  # where there are half as many registers
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
 MOST_TAPS = 8                     # side by side, whose sums are in registers
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
@@ -90,9 +91,9 @@ class ConvPass(Problem):
                 return macros["R"] <= rows and (
                     macros["COPIED"] == 1 or panel_width(macros) <= columns)
             case "depthwise":
-                return c.groups % macros["V"] == 0
+                return macros["V"] <= c.groups
             case "depthwise_weight":
-                return c.groups % macros["V"] == 0 and c.kernel[1] % macros["TAPS"] == 0
+                return panel_width(macros) <= c.groups and c.kernel[1] % macros["TAPS"] == 0
         return True
 
     def kind(self) -> Hashable:
@@ -246,7 +247,7 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     c = problem.conv if problem.op == "conv" else problem.conv.simplest()
     columns = c.y[1] if problem.op == "conv" else ceil_div(c.x[1], c.stride[1])
     items = DEPTHWISE_ITEMS if spec.kind == "cpu" else 0
-    wide = dividing_width(c.groups)
+    wide = 16 if spec.kind == "cpu" else dividing_width(c.groups)
     usual = DEPTHWISE_PIXELS if columns > 4 else 4
     for rows in (usual, 4, 8, 1):
         for width in (wide, 4, 2, 1):
@@ -254,11 +255,15 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
 
 
 def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
+    """The widest blocks of channels of which a tenth at most is done twice."""
     c, whole = problem.conv, spec.kind == "cpu"
-    side = [t for t in range(MOST_TAPS, 0, -1) if c.kernel[1] % t == 0]
-    for width in (dividing_width(c.groups), 4, 2, 1):
-        for taps in side:
-            yield Variant.of("depthwise_weight", {
-                "CHUNK": DEPTHWISE_CHUNK_PIXELS, "ITEMS": least_items(spec),
-                "LINES": 0 if whole else 1, "TAPS": taps, "V": width,
-                "VECTORS": DEPTHWISE_VECTORS if whole else 1})
+    widths = (min(16, spec.float_width) if whole else dividing_width(c.groups), 4, 2, 1)
+    sums = DEPTHWISE_SUMS if whole and spec.float_width >= 16 else DEPTHWISE_SUMS // 2
+    for width in widths:
+        for taps in (t for t in range(MOST_TAPS, 0, -1) if c.kernel[1] % t == 0):
+            most = min(4, max(1, sums // taps)) if whole else 1
+            for many in sorted(range(most, 0, -1),
+                               key=lambda n: 10 * round_up(c.groups, n * width) > 11 * c.groups):
+                yield Variant.of("depthwise_weight", {
+                    "CHUNK": DEPTHWISE_CHUNK_PIXELS, "ITEMS": least_items(spec),
+                    "LINES": 0 if whole else 1, "NV": many, "TAPS": taps, "V": width})

@@ -5,9 +5,10 @@
 //   f(s) = s, then + bias[c] if BIAS, + more[n][u][c] if MORE, then max(s, 0) if ACT, then 0 where
 //   mask[n][u][c] <= 0 if MASK.
 // x f32 [N][IN_H][IN_W][C], w f32 [KH KW][C], bias f32 [C]; y, more, mask f32 [N][OUT_H][OUT_W][C];
-// y may overlap no operand.  V must divide C.
+// y may overlap no operand.  V <= C.
 // A place is R pixels of one row of a class (u % STEP), for V channels in registers at a time.  Item =
-// PLACES places x VECTORS vectors of channels, of one class.  Local memory: none.  Work-group: 1.
+// PLACES places x VECTORS vectors of channels, of one class; the last of them has what is left, whose last
+// vector is moved left until it ends at C.  Local memory: none.  Work-group: 1.
 #ifndef R
 #define R 8
 #define V 4
@@ -67,14 +68,16 @@ void depthwise(__global const float *x, const uint x_at, __global const float *w
     const int rows = (OUT_H - class_h + STEP_H - 1) / STEP_H;
     const int columns = (OUT_W - class_w + STEP_W - 1) / STEP_W, tiles = (columns + R - 1) / R;
     const long deep = C, in_step = IN_STEP_W * deep;
-    const int begin = get_global_id(1) * VECTORS * V, end = min(begin + VECTORS * V, C);
+    const int begin = get_global_id(1) * VECTORS * V;
+    const int end = (int)(get_global_id(1) + 1) * VECTORS < C / V ? begin + VECTORS * V : C;
     const int first = get_global_id(0) * PLACES, last = min(first + PLACES, N * rows * tiles);
     for (int place = first; place < last; ++place) {
         const int row = place / tiles, j = place % tiles * R, i = row % rows, used = columns - j;
         const long n = row / rows;
         __global const float *from = x + x_at;
         const size_t to = ((n * OUT_H + i * STEP_H + class_h) * OUT_W + j * STEP_W + class_w) * deep;
-        for (int c = begin; c < end; c += V) {
+        for (int at_c = begin; at_c < end; at_c += V) {
+            const int c = min(at_c, end - V);
             EACH_ROW(R, ZERO)
             for (int kh = 0; kh < KH; ++kh) {
                 const int from_h = class_h - PAD_H + kh * DIL_H, h = i * IN_STEP_H + from_h / STEP_H;

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from handtorch.graph.node import Value
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number, round_up
 
 _MNK = {"M": "int", "N": "int", "K": "int"}
 _FORMS = {"BIAS": 0, "ACT": 0, "MASK": 0}
@@ -19,17 +19,13 @@ _UPDATE: Defines = {"SGD": 0, "HAS_MOMENTUM": 0, "NESTEROV": 0, "SIGN": "1.0f", 
 DOT_COLUMNS = 4                             # columns that an item of gemm_dot computes
 
 
-def _round_up(n: int, multiple: int) -> int:
-    return ceil_div(n, multiple) * multiple
-
-
 def _outputs(width: Callable[[Defines], int], group: Callable[[Defines], tuple[int, int]]
              ) -> Callable[[Defines, Sizes], Geometry]:
     """Items over columns (dimension 0, neighbours side by side on a GPU) and rows."""
     def geometry(defines: Defines, sizes: Sizes) -> Geometry:
         x, y = group(defines)
         columns = ceil_div(int(sizes["N"]), width(defines))
-        return (_round_up(columns, x), _round_up(int(sizes["M"]), y)), (x, y)
+        return (round_up(columns, x), round_up(int(sizes["M"]), y)), (x, y)
     return geometry
 
 
@@ -40,7 +36,7 @@ def _tiles(width: Callable[[Defines], int]) -> Callable[[Defines, Sizes], Geomet
         x, y = number(defines, "WGX"), number(defines, "WGY")
         rows = ceil_div(int(sizes["M"]), number(defines, "R"))
         columns = ceil_div(int(sizes["N"]), width(defines))
-        items = _round_up(rows, x), _round_up(columns, y)
+        items = round_up(rows, x), round_up(columns, y)
         if split := number({"SPLIT": 0, **defines}, "SPLIT"):
             return (*items, ceil_div(int(sizes["K"]), split)), (x, y, 1)
         return items, (x, y)
@@ -93,7 +89,7 @@ def _panels(defines: Defines, sizes: Sizes) -> Geometry:
     panels = ceil_div(int(sizes["N"]), number(defines, "W"))
     blocks = ceil_div(int(sizes["K"]), number(defines, "KB"))
     group = number(defines, "WGY")
-    return (panels, _round_up(blocks, group)), (1, group)
+    return (panels, round_up(blocks, group)), (1, group)
 
 
 NAIVE = Kernel("gemm_naive", ("r", "r", "w"), _outputs(lambda _: 1, _group), _MNK,

@@ -62,6 +62,10 @@ def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def round_up(n: int, multiple: int) -> int:
+    return ceil_div(n, multiple) * multiple
+
+
 def dividing_width(n: int) -> int:
     """The widest vector that divides `n`."""
     return next(v for v in (16, 8, 4, 2, 1) if n % v == 0)

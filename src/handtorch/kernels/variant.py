@@ -95,7 +95,7 @@ class Variant:
 # Whose items hold more than a GPU's registers do: they lean on a core's caches.
 FOR_CACHES = ("conv_weight_packed",)
 # No macros but how the work is shared out over items (conv_launches.py).
-SHARES = ("CHUNK", "ITEMS", "LINES", "SOME", "VECTORS")
+SHARES = ("CHUNK", "ITEMS", "LINES", "SOME")
 # What the kernels can be built with: unroll.h's limits, OpenCL's vectors, any phone's groups.
 _GROUP: dict[str, Container[int]] = {"WGX": range(1, 1025), "WGY": range(1, 1025)}
 _TILE: dict[str, Container[int]] = {
@@ -115,8 +115,8 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "conv_weight_packed": {"NV": _TILE["NV"], "R": (1, 2, 3, 4, 6, 8, 12, 16), "V": _TILE["V"],
                            "COPIED": (0, 1), "TURNED": (0, 1), **_SHARED},
     "depthwise": {"ITEMS": range(65537), "R": _TILE["R"], "V": _TILE["V"]},
-    "depthwise_weight": {**_SHARED, "LINES": (0, 1), "TAPS": range(1, 9), "V": _TILE["V"],
-                         "VECTORS": range(1, 65537)}}
+    "depthwise_weight": {**_SHARED, "LINES": (0, 1), "NV": range(1, 5), "TAPS": range(1, 9),
+                         "V": _TILE["V"]}}
 
 
 # Which kernel computes a form.
