@@ -250,14 +250,14 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     wide = 16 if spec.kind == "cpu" else dividing_width(c.groups)
     usual = DEPTHWISE_PIXELS if columns > 4 else 4
     for rows in (usual, 4, 8, 1):
-        for width in (wide, 4, 2, 1):
+        for width in (wide, 8, 4, 2, 1):
             yield Variant.of("depthwise", {"ITEMS": items, "R": rows, "V": width})
 
 
 def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     """The widest blocks of channels of which a tenth at most is done twice."""
     c, whole = problem.conv, spec.kind == "cpu"
-    widths = (min(16, spec.float_width) if whole else dividing_width(c.groups), 4, 2, 1)
+    widths = (min(16, spec.float_width) if whole else dividing_width(c.groups), 8, 4, 2, 1)
     sums = DEPTHWISE_SUMS if whole and spec.float_width >= 16 else DEPTHWISE_SUMS // 2
     for width in widths:
         for taps in (t for t in range(MOST_TAPS, 0, -1) if c.kernel[1] % t == 0):
