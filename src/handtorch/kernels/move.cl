@@ -5,6 +5,8 @@
 // FORM 1: X0 = Y0 = 1, vectors; 2: X1 = Y0 = 1, tiles of 16 x 16 turned in private memory, so that
 // every cache line is touched once; 0: anything, one by one.
 // ITEMS = C0 C1 D2 D3 D4 D5, where C0 = ceil(D0 / V) and C1 = ceil(D1 / T).
+// FORM 3: as 1, but item = all of axis 0, for the C1-th part of axis 1; C0 = 1. Its last vector is moved
+// back until it ends where axis 0 does, and copies some elements again.
 // Local memory: none. WG: GROUP.
 #ifndef BYTES
 #define BYTES 4
@@ -28,6 +30,11 @@ void move(__global const TYPE *x, const uint x_at, __global TYPE *y, const uint 
           const int Y0, const int Y1, const int Y2, const int Y3, const int Y4, const int Y5) {
     const uint item = get_global_id(0);
     if (item >= ITEMS) return;                      // the last group may hang over the edge
+#if FORM == 3
+    const uint step = (D1 + C1 - 1) / C1;
+#else
+    const uint step = T;
+#endif
     // 32 bits for the divisions, which are slow; size_t where it is added up: strides that are
     // negative wrap around as they should.
     size_t from = x_at + (size_t)FROM, to = y_at + (size_t)TO;
@@ -36,9 +43,9 @@ void move(__global const TYPE *x, const uint x_at, __global TYPE *y, const uint 
 #else
     const uint q0 = item / C0, i0 = (item - q0 * C0) * V;
 #if AXES == 2
-    const uint i1 = q0 * T;
+    const uint i1 = q0 * step;
 #else
-    const uint q1 = q0 / C1, i1 = (q0 - q1 * C1) * T;
+    const uint q1 = q0 / C1, i1 = (q0 - q1 * C1) * step;
 #if AXES == 3
     from += q1 * (size_t)X2;
     to += q1 * (size_t)Y2;
@@ -54,7 +61,22 @@ void move(__global const TYPE *x, const uint x_at, __global TYPE *y, const uint 
 #endif
     from += i0 * (size_t)X0;
     to += i0 * (size_t)Y0;
-    const uint count = min(D0 - i0, (uint)V), rows = min(D1 - i1, (uint)T);
+#if FORM == 3
+    const uint last = min(i1 + step, D1);
+    for (uint r = i1; r < last; ++r) {
+        uint l = 0;
+        for (; l + V <= D0; l += V) STORE_V(LOAD_V(0, x + from + l), 0, y + to + l);
+        if (l < D0 && D0 >= V) {
+            l = D0 - V;
+            STORE_V(LOAD_V(0, x + from + l), 0, y + to + l);
+        } else {
+            for (; l < D0; ++l) y[to + l] = x[from + l];
+        }
+        from += X1;
+        to += Y1;
+    }
+#else
+    const uint count = min(D0 - i0, (uint)V), rows = min(D1 - i1, step);
 #if FORM == 1
     for (uint r = 0; r < rows; ++r) {
         if (count == V) {
@@ -80,5 +102,6 @@ void move(__global const TYPE *x, const uint x_at, __global TYPE *y, const uint 
     for (uint r = 0; r < rows; ++r)
         for (uint l = 0; l < count; ++l)
             y[to + r * (size_t)Y1 + l * (size_t)Y0] = x[from + r * (size_t)X1 + l * (size_t)X0];
+#endif
 #endif
 }

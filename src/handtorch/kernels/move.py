@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
 from handtorch.dtypes import dtype
+from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
+from handtorch.kernels.geometry import MANY
 from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
 
 MOST_AXES = 6
 SMALL_GROUP, LARGE_GROUP = 16, 256
 MANY_ITEMS = 32 * LARGE_GROUP           # fewer items share the work better in small groups
+RUNS = 4 * MANY                         # items of whole rows, on a CPU
+LONGEST_ROW = 16384                     # elements; longer ones are shared out
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def _group(items: int) -> int:
 
 
 def move_step(x: Value, y: Value, axes: Sequence[Axis], *, x_from: int = 0, y_from: int = 0,
-              node: int = 0) -> Step:
+              node: int = 0, spec: DeviceSpec = GENERIC) -> Step:
     """One launch that copies the elements `axes` name, from element `x_from` to `y_from`.
 
     `axes` are in the order of y, the last one the densest; at most MOST_AXES after `collapsed`."""
@@ -81,7 +85,11 @@ def move_step(x: Value, y: Value, axes: Sequence[Axis], *, x_from: int = 0, y_fr
     form, width, rows = _form(order)
     order += [Axis(1, 0, 0)] * (MOST_AXES - len(order))
     c0, c1 = ceil_div(order[0].count, width), ceil_div(order[1].count, rows)
-    items = c0 * c1 * prod(a.count for a in order[2:])
+    others = prod(a.count for a in order[2:])
+    if spec.kind == "cpu" and form == 1 and used > 1 and order[0].count <= LONGEST_ROW and \
+            c0 * c1 * others >= MANY_ITEMS:
+        form, c0, c1 = 3, 1, min(c1, ceil_div(RUNS, others))
+    items = c0 * c1 * others
     sizes = {"FROM": x_from, "TO": y_from, "ITEMS": items, "C0": c0, "C1": c1,
              **{f"D{i}": a.count for i, a in enumerate(order[:-1])},
              **{f"X{i}": a.x for i, a in enumerate(order)},
@@ -146,6 +154,15 @@ def cases() -> Iterator[Case]:
                                                                 x_from=start),),
                    {0: x}, {1: want.astype("f8")}, 1e-12)
     yield _placed(x)
+    for rows, columns in ((300, 521), (4100, 7), (8200, 3)):  # whole rows, and what is left of one
+        x = rng.normal(size=(rows, columns)).astype("f4")
+        axes = (Axis(rows, columns, columns + 2), Axis(columns, 1, 1))
+        want = np.zeros((rows, columns + 2))
+        want[:, 2:] = x
+        y = Value(1, want.shape)
+        yield Case(f"move rows {x.shape}", (fill_step(y, 0.0), move_step(
+            Value(0, x.shape), y, axes, y_from=2, spec=replace(GENERIC, kind="cpu"))),
+            {0: x}, {1: want}, 1e-12)
     for kind, size in (("f4", 17), ("i4", 32), ("?", 5)):
         y = Value(0, (size,), {"f4": "f32", "i4": "i32", "?": "bool"}[kind])
         yield Case(f"fill {y.dtype}", (fill_step(y, -3.0 if kind != "?" else 1.0),), {},

@@ -48,7 +48,8 @@ def _move(node: Node, target: Target, x: Value, y: Value, axes: Sequence[Axis], 
     if (rank := len(collapsed(axes))) > MOST_AXES:
         raise cannot_lower(node, f"{rank} axes that do not join, at most {MOST_AXES} are known",
                            "fewer axes, or two steps")
-    return (move_step(x, y, axes, x_from=x_from, y_from=y_from, node=target.node),)
+    return (move_step(x, y, axes, x_from=x_from, y_from=y_from, node=target.node,
+                      spec=target.spec),)
 
 
 def whole(x: Value, y: Value, node: int) -> tuple[Step, ...]:
