@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -179,3 +180,14 @@ def test_inference_takes_no_fast_path() -> None:
         torch.backends.mha.set_fastpath_enabled(True)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w.detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("depth", [257, 300])       # a prime; five rows of 60 pixels
+def test_long_products_go_block_by_block(opencl_device: Any, depth: int) -> None:
+    """A^T B, as of a weight gradient, by the kernel that does those of convolutions."""
+    a, b = numbers(depth, 70), numbers(depth, 301, seed=1)
+    assert_like_torch(lambda x, y: x.t() @ y, a, b, devices=["ref", opencl_device.label],
+                      gradients=False)
+    captured = capture_function(lambda x, y: x.t() @ y, [a, b])
+    program = compile_graph(captured.graph, replace(GENERIC, kind="cpu", float_width=16))
+    assert [s.kernel for s in program.steps][:1] == ["conv_weight_packed"]

@@ -11,6 +11,8 @@ from dataclasses import replace
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
+from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_shapes import Conv
 from handtorch.kernels.gemm_cases import cases
 from handtorch.kernels.gemm_specs import DOT, KERNELS, PACK_B, REGISTER, Sgd, tile_width
 from handtorch.kernels.gemm_tiles import (
@@ -23,6 +25,11 @@ from handtorch.kernels.gemm_tiles import (
 from handtorch.kernels.reduce import fold_steps
 from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import Variant, tuned_variant
+
+# Of a product A^T B that conv_weight_packed does: depth, sides and outputs at least, and the length
+# of a row of pixels.
+LONG, LEAST_SIDE, LEAST_RESULT = 256, 64, 1 << 14
+LEAST_WIDTH, MOST_WIDTH = 16, 64
 
 __all__ = ["KERNELS", "Form", "Sgd", "cases", "matmul_steps"]
 
@@ -49,8 +56,11 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     assert form is None or form in product.forms(), f"{form} cannot do ta={ta} tb={tb}"
     epilogue = {"BIAS": int(bias is not None), "ACT": int(relu), "MASK": int(mask is not None)}
     if form is None and update is None and not any(epilogue.values()) and (
-            tuned_variant(product, spec) is None and (depth := split_depth(product, spec))):
-        return _in_parts(a, b, c, product, depth, spec, node, new_value)
+            tuned_variant(product, spec) is None):
+        if depth := split_depth(product, spec):
+            return _in_parts(a, b, c, product, depth, spec, node, new_value)
+        if _is_long(product, spec):
+            return _as_weight_gradient(a, b, c, product, spec, node, new_value)
     variant = _chosen(product, spec, form, update)
     packed, dots = variant.form == "packed", variant.form == "dot"
     assert update is None or not dots, "gemm_dot updates no weights"
@@ -72,6 +82,25 @@ def matmul_steps(a: Value, b: Value, c: Value, *, ta: bool = False, tb: bool = F
     access = ("r", "r", "rw" if update else "w", *"r" * len(extra), *changed.values())
     return (*before, kernel.step((a, b, c, *extra, *changed), {"M": m, "N": n, "K": k}, defines,
                                  node=node, flops=2 * m * n * k, access=access))
+
+
+def _is_long(product: Product, spec: DeviceSpec) -> bool:
+    """Whether C = A^T B is better gone through block by block on a core with caches. Row by row A
+    is read from far away, once for each panel of B; where K or C is short that costs little."""
+    m, n, k = product.sizes()
+    return (spec.kind == "cpu" and product.ta and not product.tb and k >= LONG
+            and min(m, n) >= LEAST_SIDE and m * n >= LEAST_RESULT)
+
+
+def _as_weight_gradient(a: Value, b: Value, c: Value, product: Product, spec: DeviceSpec,
+                        node: int, new_value: Callable[[Shape], Value]) -> tuple[Step, ...]:
+    """A^T B is the gradient of the weight of a convolution that sees one pixel: x is A, dy is B.
+    Pixels have to lie in rows of equal length for the work to be shared out."""
+    m, n, k = product.sizes()
+    width = max(w for w in range(1, MOST_WIDTH + 1) if k % w == 0)
+    picture = (k // width, width) if width >= LEAST_WIDTH else (1, k)
+    conv = Conv(1, 1, m, n, picture, picture, (1, 1), (1, 1), (0, 0), (1, 1))
+    return Launches(conv, spec, new_value, node, 2 * m * n * k).grad_weight(b, a, c)
 
 
 def _in_parts(a: Value, b: Value, c: Value, product: Product, depth: int, spec: DeviceSpec,
