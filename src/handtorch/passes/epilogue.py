@@ -16,23 +16,28 @@ def fuse_epilogues(graph: Graph) -> Graph:
     """Afterwards a product whose only reader is a ReLU, the gradient of one, or (convolutions) a
     sum with a tensor of its shape, does that itself.
 
-    The fused node stands where the reader stood, since it may need the reader's other input. Of
-    two convolutions that are added up the later one does it."""
+    The fused node stands where the product stood if the reader's other inputs are there by then,
+    so that what the product reads is free as early as before; else where the reader stood. Of two
+    convolutions that are added up the later one does it."""
     made, uses = makers(graph), use_counts(graph)
-    at = {n.outputs[0].id: i for i, n in enumerate(graph.nodes) if n.outputs}
-    gone: set[int] = set()
-    nodes: list[Node] = []
+    at: dict[int, int] = {}                       # where in `nodes` each value is made
+    nodes: list[Node | None] = []
     for node in graph.nodes:
-        able = [v for v in _results(node) if uses[v.id] == 1 and v.id in made
+        able = [v for v in _results(node) if uses[v.id] == 1 and v.id in at
                 and _has_room(made[v.id], node)]
         if able:
             value = max(able, key=lambda v: at[v.id])
-            gone.add(value.id)
+            place = at[value.id]
             node = _fused(made[value.id], node, value)
             made[node.outputs[0].id] = node
+            nodes[place] = None
+            if all(at.get(v.id, -1) < place for v in node.inputs):
+                nodes[place] = node
+                at[node.outputs[0].id] = place
+                continue
+        at |= {v.id: len(nodes) for v in node.outputs}
         nodes.append(node)
-    kept = [n for n in nodes if not (n.op in _ORDER and n.outputs[0].id in gone)]
-    return rebuilt(graph, kept, dict[int, Value]())
+    return rebuilt(graph, [n for n in nodes if n is not None], dict[int, Value]())
 
 
 def _results(node: Node) -> tuple[Value, ...]:
