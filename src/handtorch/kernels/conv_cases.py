@@ -15,6 +15,8 @@ from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
 from handtorch.kernels.conv_launches import Epilogue, Launches
 from handtorch.kernels.conv_shapes import Conv, Pair
+from handtorch.kernels.conv_specs import PACK
+from handtorch.kernels.spec import ceil_div
 
 _X, _W, _Y, _BIAS, _MORE, _MASK, _SCRATCH = range(7)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
@@ -67,6 +69,31 @@ def cases() -> Iterator[Case]:
         name, conv = f"whole epilogue {number}", launches.conv
         yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv, whole=True)
         yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv, whole=True)
+    yield from _packs()
+
+
+def _packs() -> Iterator[Case]:
+    """Runs of several tiles and the rests of both sides: lanes, and values of b."""
+    for turned, width, run, (taps, groups, lanes, depth) in (
+            (0, 32, 16, (2, 1, 61, 33)), (0, 16, 32, (1, 2, 23, 50)), (0, 16, 16, (2, 1, 1, 3)),
+            (0, 4, 16, (2, 2, 5, 17)), (1, 4, 16, (1, 2, 5, 34)),
+            (1, 32, 16, (2, 1, 61, 33)), (1, 16, 48, (1, 2, 23, 97)), (1, 32, 16, (2, 2, 19, 16)),
+            (1, 16, 16, (3, 1, 18, 12)), (1, 16, 16, (1, 1, 17, 1)), (1, 16, 16, (1, 2, 5, 7)),
+            (1, 16, 16, (1, 1, 3, 5))):
+        panels, row = ceil_div(lanes, width), groups * (depth if turned else lanes)
+        rng = np.random.default_rng(lanes)
+        given = rng.normal(size=(taps, lanes if turned else depth, row)).astype("f4")
+        by_group = given.reshape(*given.shape[:2], groups, -1)          # [t][., g][.]
+        wide = np.zeros((groups, panels * width, taps, depth))
+        wide[:, :lanes] = by_group.transpose((2, 1, 0, 3) if turned else (2, 3, 0, 1))
+        want = wide.reshape(groups, panels, width, taps, depth).transpose(0, 1, 3, 4, 2)
+        lane, step = (row, 1) if turned else (1, row)
+        sizes = {"GROUPS": groups, "PANELS": panels, "LANES": lanes, "T": taps, "B": depth,
+                 "RUN": run, "ST": given[0].size, "SG": row // groups, "SL": lane, "SB": step}
+        values = Value(_W, given.shape), Value(_Y, want.shape)
+        yield Case(f"conv_pack turned{turned} W{width} {taps}x{groups}x{lanes}x{depth} by {run}",
+                   (PACK.step(values, sizes, {"W": width, "TURNED": turned}),), {_W: given},
+                   {_Y: want}, 1e-12)
 
 
 def scratch() -> Callable[[tuple[int, ...]], Value]:

@@ -29,6 +29,7 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
 
 MOST_PARTIAL_BYTES = 1 << 24
+PACK_ITEMS = 16                 # of a kernel that packs weights, for each core of a CPU
 # Of an item of conv_weight_packed. A panel of so many pixels rests in a nearest cache of 32 KB, the
 # rest in the next one (docs/performance.md).
 PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
@@ -185,12 +186,22 @@ class Launches:
         packed = self.scratch((sizes["GROUPS"] * panels * taps * sizes["INNER"] * width,))
         row = self.conv.groups * self.conv.outer
         lane, step = (row, 1) if turned else (1, row)
+        run = pack_run(sizes["INNER"], sizes["GROUPS"] * panels * taps, self.spec)
         return packed, PACK.step(
             (w, packed), {"GROUPS": sizes["GROUPS"], "PANELS": panels, "LANES": sizes["OUTER"],
-                          "T": taps, "B": sizes["INNER"],
+                          "T": taps, "B": sizes["INNER"], "RUN": run,
                           "ST": sizes["OUTER" if turned else "INNER"] * row,
                           "SG": self.conv.outer, "SL": lane, "SB": step},
-            {"W": width, "TURNED": int(turned)}, node=self.node)
+            {"W": width, "TURNED": int(turned and row > 1)}, node=self.node)
+
+
+def pack_run(depth: int, others: int, spec: DeviceSpec) -> int:
+    """How many of `depth` values an item of a packing kernel takes, where `others` items share the
+    rest. A CPU reads long runs faster, but all its cores are to have some."""
+    if spec.kind != "cpu":
+        return 16
+    blocks = ceil_div(PACK_ITEMS * spec.compute_units, others)
+    return ceil_div(ceil_div(depth, blocks), 16) * 16
 
 
 def _share_packed(c: Conv, macros: dict[str, int], sizes: dict[str, int]) -> int:

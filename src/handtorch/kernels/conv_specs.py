@@ -25,7 +25,7 @@ def panel_width(defines: Defines) -> int:
 
 
 def _pack(defines: Defines, sizes: Sizes) -> Geometry:
-    blocks = ceil_div(int(sizes["B"]), 16)
+    blocks = ceil_div(int(sizes["B"]), int(sizes["RUN"]))
     return (int(sizes["GROUPS"]) * int(sizes["PANELS"]), blocks, int(sizes["T"])), (1, 1, 1)
 
 
@@ -87,7 +87,7 @@ def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
 
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
-              _ints("LANES", "B", "PANELS", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
+              _ints("LANES", "B", "PANELS", "RUN", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
 TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
               {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
               space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})

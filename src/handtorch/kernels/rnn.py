@@ -201,6 +201,10 @@ def cases() -> Iterator[Case]:
     yield from passes("gru stepped", Layer("gru", 5, 2, 7), Choice(4, 4, 2, True))
     yield from passes("tanh one", Layer("tanh", 1, 1, 1), Choice(1, 1, 1, False), given="dh",
                       states=False)
+    yield from passes("relu forty units", Layer("relu", 1, 2, 40), Choice(1, 16, 1, False),
+                      given="dy")
+    yield from passes("gru 33 units fed", Layer("gru", 1, 2, 33, inputs=39),
+                      Choice(1, 16, 1, False), states=False, save=False)
     yield from passes("lstm not saved", Layer("lstm", 2, 4, 17, True), Choice(2, 16, 1, False),
                       save=False)
     for cell in GATES:

@@ -18,12 +18,13 @@ from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, n
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 _CELLS = {name: i for i, name in enumerate(GATES)}        # the macro CELL
 _PACK_GROUP = 16
+_TURNED, _PACK_ITEMS = 16, 32   # in vectors so wide weights are packed in tiles, by so many items
 
 
 def _pack_geometry(defines: Defines, sizes: Sizes) -> Geometry:
-    h, group = int(sizes["H"]), number(defines, "GROUP")
-    rows = ceil_div(int(sizes["IN"]) + h, group) * group
-    return (rows, ceil_div(h, number(defines, "V"))), (group, 1)
+    h, run, group = int(sizes["H"]), int(sizes["RUN"]), number(defines, "GROUP")
+    runs = ceil_div(ceil_div(int(sizes["IN"]), run) + ceil_div(h, run), group) * group
+    return (runs, ceil_div(h, number(defines, "V"))), (group, 1)
 
 
 def _loop_geometry(defines: Defines, sizes: Sizes) -> Geometry:
@@ -32,7 +33,7 @@ def _loop_geometry(defines: Defines, sizes: Sizes) -> Geometry:
 
 
 _LOOP = dict.fromkeys(("BATCH", "H", "TIME", "S0", "S1", "START", "STEP", "B_STEP"), "int")
-PACK = Kernel("rnn_pack", (), _pack_geometry, {"H": "int", "IN": "int"},
+PACK = Kernel("rnn_pack", (), _pack_geometry, dict.fromkeys(("H", "IN", "RUN"), "int"),
               {"GROUP": _PACK_GROUP, "GATES": 4, "V": 4, "BACK": 0, "FED": 0})
 FORWARD = Kernel("rnn_forward", (), _loop_geometry, {**_LOOP, "IN": "int"},
                  {"CELL": 3, "SAVE": 1, "STATES": 1, "BIAS": 0, "FED": 0, "INPUT_BIAS": 0, "R": 2,
@@ -190,9 +191,15 @@ def pack_steps(layer: Layer, weights: Sequence[Value], back: bool, choice: Choic
     it multiplies with them, then the recurrent ones [gates H, H]."""
     gates, width, fed = GATES[layer.cell], choice.width, int(layer.inputs > 0)
     assert len(weights) == 1 + fed, f"{len(weights)} weights of {layer}"
-    packed = scratch((ceil_div(layer.hidden, width), layer.inputs + layer.hidden, gates, width))
-    return packed, PACK.step((*weights, packed), {"H": layer.hidden, "IN": layer.inputs},
-                             {"GATES": gates, "V": width, "BACK": int(back), "FED": fed},
+    blocks, depth = ceil_div(layer.hidden, width), layer.inputs + layer.hidden
+    packed = scratch((blocks, depth, gates, width))
+    run, group = 1, _PACK_GROUP
+    if width == _TURNED:
+        run, group = _TURNED * ceil_div(depth * blocks, _TURNED * _PACK_ITEMS), 1
+    return packed, PACK.step((*weights, packed),
+                             {"H": layer.hidden, "IN": layer.inputs, "RUN": run},
+                             {"GATES": gates, "V": width, "BACK": int(back), "FED": fed,
+                              "GROUP": group},
                              node=node, access=("r",) * len(weights) + ("w",))
 
 

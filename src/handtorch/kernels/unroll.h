@@ -94,6 +94,22 @@ static inline float4 four_sums16(const float16 a, const float16 b, const float16
 #define FOUR_SUMS16(a, b, c, d) four_sums16(a, b, c, d)
 #define FOUR_SUMS8(a, b, c, d) ((float4)(LANE_SUM8(a), LANE_SUM8(b), LANE_SUM8(c), LANE_SUM8(d)))
 #define FOUR_SUMS4(a, b, c, d) ((float4)(LANE_SUM4(a), LANE_SUM4(b), LANE_SUM4(c), LANE_SUM4(d)))
+// TURN16(x, y): vectors y0..y15 of 16 floats, yr made of lane r of each of x0..x15, in order. Four rounds of
+// perfect shuffles, so that nothing passes through memory. Functions: as macros, a megabyte of text.
+static inline float16 mixed_low16(const float16 a, const float16 b) {
+    return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3,
+                     a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7);
+}
+static inline float16 mixed_high16(const float16 a, const float16 b) {
+    return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb,
+                     a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf);
+}
+#define HT_MIX(x, k, l, y, i, j) \
+    const float16 y##i = mixed_low16(x##k, x##l), y##j = mixed_high16(x##k, x##l);
+#define HT_MIXED(x, y) HT_MIX(x, 0, 8, y, 0, 1) HT_MIX(x, 1, 9, y, 2, 3) HT_MIX(x, 2, 10, y, 4, 5) \
+    HT_MIX(x, 3, 11, y, 6, 7) HT_MIX(x, 4, 12, y, 8, 9) HT_MIX(x, 5, 13, y, 10, 11) \
+    HT_MIX(x, 6, 14, y, 12, 13) HT_MIX(x, 7, 15, y, 14, 15)
+#define TURN16(x, y) HT_MIXED(x, ht_p) HT_MIXED(ht_p, ht_q) HT_MIXED(ht_q, ht_r) HT_MIXED(ht_r, y)
 // LOAD_V(i, p), STORE_V(x, i, p): for the V of the kernel that stands here.
 #define LOAD_V VLOAD(V)
 #define STORE_V VSTORE(V)
