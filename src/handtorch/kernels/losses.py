@@ -18,11 +18,11 @@ COUNT_TARGETS = Kernel("count_targets", ("r", "w"), one_each("PIECES"),
                        {"ROWS": "int", "PIECE": "int", "CLASSES": "int", "IGNORE": "int"},
                        {"WEIGHTED": 0})
 CROSS_ENTROPY = Kernel("cross_entropy", ("r", "r", "w", "w"), one_each("ITEMS"),
-                       {"ROWS": "int", "COLUMNS": "int", "IGNORE": "int", "EACH": "int"},
-                       {"MEAN": 0})
+                       {"ROWS": "int", "COLUMNS": "int", "IGNORE": "int", "EACH": "int",
+                        "COUNTED": "int"}, {"MEAN": 0})
 CROSS_ENTROPY_NARROW = Kernel("cross_entropy_narrow", ("r", "r", "w", "w"), one_each("ITEMS"),
-                              {"ROWS": "int", "IGNORE": "int", "EACH": "int"},
-                              {"MEAN": 0, "COLUMNS": 10})
+                              {"ROWS": "int", "IGNORE": "int", "EACH": "int",
+                               "COUNTED": "int"}, {"MEAN": 0, "COLUMNS": 10, "MORE": 0})
 WEIGHTED_SUM = Kernel("weighted_sum", ("r", "w"), one_item, {"COUNT": "int"}, {"MEAN": 0})
 NLL_ROWS = Kernel("nll_rows", ("r", "r", "w"), grouped("COUNT"),
                   {"COUNT": "int", "CLASSES": "int", "INNER": "int", "IGNORE": "int"},
@@ -43,7 +43,9 @@ NLL_GRAD = Kernel("nll_grad", ("r", "r", "w"), _grad_geometry,
 KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL_ROWS, NLL_GRAD)
 
 PIECE = 4096                   # targets one item counts
+FEW_TARGETS = 2048             # each item of a CPU counts them for itself sooner than one for all
 NARROW = 31                    # columns: a longer row has vectors enough of its own
+ONE_ITEM = 8192                # numbers that one core is done with before another launch starts
 MOST_ROWS = 1024               # whose losses one item adds up, one after the other
 MOST_NARROW_ROWS = 16 * 256    # or 16 side by side
 
@@ -53,38 +55,75 @@ def count_steps(target: Value, weight: Value | None, total: Value, *, classes: i
     """`total` [1] = the weights of all targets that count, summed."""
     pieces = ceil_div(target.size, PIECE)
     out = scratch((1, pieces, 1)) if pieces > 1 else total
-    values = [v for v in (target, weight, out) if v is not None]
-    count = COUNT_TARGETS.step(
-        values, {"ROWS": target.size, "PIECE": PIECE, "PIECES": pieces, "CLASSES": classes,
-                 "IGNORE": ignore}, {"WEIGHTED": len(values) - 2}, node=node,
-        access=["r"] * (len(values) - 1) + ["w"])
+    count = _count_step(target, weight, out, PIECE, classes, ignore, node)
     if pieces == 1:
         return [count]
     return [count, *fold_steps(out, total, (1, pieces, 1), "sum", scratch=scratch, node=node)]
 
 
-def cross_entropy_steps(logits: Value, labels: Value, n: Value | None, loss: Value, dx: Value, *,
+def _count_step(target: Value, weight: Value | None, out: Value, piece: int, classes: int,
+                ignore: int, node: int) -> Step:
+    values = [v for v in (target, weight, out) if v is not None]
+    return COUNT_TARGETS.step(
+        values, {"ROWS": target.size, "PIECE": piece, "PIECES": out.size, "CLASSES": classes,
+                 "IGNORE": ignore}, {"WEIGHTED": len(values) - 2}, node=node,
+        access=["r"] * (len(values) - 1) + ["w"])
+
+
+def cross_entropy_steps(logits: Value, labels: Value, loss: Value, dx: Value, *, mean: bool,
                         ignore: int, spec: DeviceSpec, scratch: Callable[[Shape], Value],
                         node: int = 0, flops: int = 0) -> list[Step]:
-    """`loss` and the gradient `dx` of the rows of `logits`, over `n` [1] if there is one.
+    """`loss` and the gradient `dx` of the rows of `logits`, over how many count if `mean`.
 
-    A CPU gets some hundred items of many rows, others an item per row."""
+    A CPU gets some items of many rows, a single one for few; others an item per row."""
     columns = logits.shape[-1]
     rows = logits.size // columns
     cpu = spec.kind == "cpu"
     narrow = cpu and 1 < columns <= NARROW and rows >= 16
-    each = ceil_div(rows, 2 * MANY) if cpu else 1
-    each = min(ceil_div(each, 16) * 16, MOST_NARROW_ROWS) if narrow else min(each, MOST_ROWS)
+    each = _rows_each(rows, columns, narrow) if cpu else 1
     items = ceil_div(rows, each)
-    parts = scratch((items,))
-    sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items}
+    form, n, steps = _counted(labels, columns, mean, ignore, cpu, scratch, node)
+    parts = scratch((items,)) if items > 1 else loss
+    sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items,
+             "COUNTED": n.size if n else 0}
     values = [v for v in (logits, labels, n, parts, dx) if v is not None]
-    mean = {"MEAN": len(values) - 4}
-    kernel, defines = (CROSS_ENTROPY_NARROW, {**mean, "COLUMNS": columns}) if narrow else \
-        (CROSS_ENTROPY, mean)
-    first = kernel.step(values, sizes, defines, node=node, flops=flops,
-                        access=["r"] * (len(values) - 2) + ["w", "w"])
-    return [first, *total_steps(parts, n, loss, scratch=scratch, node=node)]
+    kernel, defines = (CROSS_ENTROPY_NARROW, _narrow(columns)) if narrow else (CROSS_ENTROPY, {})
+    steps.append(kernel.step(values, sizes, {"MEAN": form, **defines}, node=node, flops=flops,
+                             access=["r"] * (len(values) - 2) + ["w", "w"]))
+    if items > 1:
+        steps += total_steps(parts, None, loss, scratch=scratch, node=node)
+    return steps
+
+
+def _rows_each(rows: int, columns: int, narrow: bool) -> int:
+    """Rows of an item of a CPU; all of them where a second launch would cost more."""
+    if rows <= MOST_ROWS and rows * columns <= ONE_ITEM:
+        return rows if not narrow else ceil_div(rows, 16) * 16
+    each = ceil_div(rows, 2 * MANY if narrow else MANY)
+    if not narrow:
+        return min(each, MOST_ROWS)
+    blocks = 64 if each > 64 else 16
+    return min(ceil_div(each, blocks) * blocks, MOST_NARROW_ROWS)
+
+
+def _narrow(columns: int) -> dict[str, int]:
+    return {"COLUMNS": columns, "MORE": max(columns - 16, 0)}
+
+
+def _counted(labels: Value, classes: int, mean: bool, ignore: int, cpu: bool,
+             scratch: Callable[[Shape], Value], node: int) -> tuple[int, Value | None, list[Step]]:
+    """The macro MEAN, the numbers whose sum is that of the targets that count, their steps."""
+    if not mean:
+        return 0, None, []
+    if not cpu:
+        n = scratch((1,))
+        return 1, n, count_steps(labels, None, n, classes=classes, ignore=ignore,
+                                 scratch=scratch, node=node)
+    if labels.size <= FEW_TARGETS:
+        return 2, None, []
+    piece = max(PIECE, ceil_div(ceil_div(labels.size, MANY), 16) * 16)
+    n = scratch((ceil_div(labels.size, piece),))
+    return 1, n, [_count_step(labels, None, n, piece, classes, ignore, node)]
 
 
 def total_steps(rows: Value, n: Value | None, loss: Value, *, scratch: Callable[[Shape], Value],
@@ -105,10 +144,13 @@ def total_steps(rows: Value, n: Value | None, loss: Value, *, scratch: Callable[
 
 def cases() -> Iterator[Case]:
     rng = np.random.default_rng(12)
-    for width in (1, 15, 16, 17, 40):
+    for width in (1, 15, 16, 17, 40, 150):
         target = rng.integers(0, width, 5).astype("i4")
         target[1] = -100
-        yield from _cross_entropy_cases(rng.normal(0, 2, (5, width)).astype("f4"), target)
+        x5 = rng.normal(0, 2, (5, width)).astype("f4")
+        yield from _cross_entropy_cases(x5, target)
+        x5 = x5 + 100 * (np.arange(5) == 3)[:, None].astype("f4")        # while a row waits
+        yield from _cross_entropy_cases(x5, target, "large ")
     x = rng.normal(0, 2, (4, 17)).astype("f4")
     # A target outside the classes gives NaN in its row, and touches nothing else.
     yield from _cross_entropy_cases(x, np.array([3, 17, -1, 2**31 - 1], "i4"), "bad target ")
@@ -122,6 +164,12 @@ def cases() -> Iterator[Case]:
         x49[40, 0] = np.nan
         target[40] = -100
         yield from _cross_entropy_cases(x49, target, "large ")
+    target = rng.integers(0, 5, 150).astype("i4")        # more than four blocks
+    x150 = rng.normal(0, 2, (150, 5)).astype("f4")
+    yield from _cross_entropy_cases(x150, target, each=96)
+    apart = x150.copy()
+    apart[16:32] = np.where(np.arange(5) == target[16:32, None], -19, 19)    # hardly a chance
+    yield from _cross_entropy_cases(apart, target, "apart ", each=96)
     yield from _nll_cases(rng)
     for mean in (0, 1):
         n, rows = np.full(mean, 4, "f4"), x.reshape(-1)
@@ -138,33 +186,30 @@ def _hot(target: Array, classes: int) -> Array:
     return np.asarray(np.where((target == -100)[..., None], 0, hot))
 
 
-def _cross_entropy_cases(x: Array, target: Array, name: str = "") -> Iterator[Case]:
+def _cross_entropy_cases(x: Array, target: Array, name: str = "", each: int = 32
+                         ) -> Iterator[Case]:
     rows, width = x.shape
     e = np.exp(x.astype("f8") - x.max(1, keepdims=True))
     p, hot = e / e.sum(1, keepdims=True), _hot(target, width)
     used = (target != -100)[:, None]
     losses = np.where(used[:, 0], -(np.log(p) * hot).sum(1), 0)
     dx = np.where(used, p - hot, 0)
-    for each in (1, 2):
-        summed = np.add.reduceat(losses, range(0, rows, each))
-        size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": each,
-                "ITEMS": len(summed)}
-        blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
-        yield one_case(f"cross_entropy {name}{rows}x{width} {each}", CROSS_ENTROPY,
-                       [x, target, *blank], size, {2: summed, 3: dx})
-        yield one_case(f"cross_entropy mean {name}{rows}x{width} {each}", CROSS_ENTROPY,
-                       [x, target, np.full(1, 4, "f4"), *blank], size,
-                       {3: summed, 4: dx / 4}, MEAN=1)
-    if rows < 16:                                        # the other kernel is never given so few
-        return
-    summed = np.add.reduceat(losses, range(0, rows, 32))
-    size = {"ROWS": rows, "IGNORE": -100, "EACH": 32, "ITEMS": len(summed)}
-    blank = [np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
-    yield one_case(f"cross_entropy narrow {name}{rows}x{width}", CROSS_ENTROPY_NARROW,
-                   [x, target, *blank], size, {2: summed, 3: dx}, COLUMNS=width)
-    yield one_case(f"cross_entropy narrow mean {name}{rows}x{width}", CROSS_ENTROPY_NARROW,
-                   [x, target, np.full(1, 4, "f4"), *blank], size, {3: summed, 4: dx / 4},
-                   COLUMNS=width, MEAN=1)
+    for form, scale in ((0, 1), (1, 4), (2, used.sum())):
+        n = [np.array([1, 3], "f4")] if form == 1 else []
+        at = 2 + len(n)
+        for many in (1, 2, each):
+            summed = np.add.reduceat(losses, range(0, rows, many)) / scale
+            size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": many,
+                    "ITEMS": len(summed), "COUNTED": 2 * len(n)}
+            given = [x, target, *n, np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
+            want = {at: summed, at + 1: dx / scale}
+            shape = f"{name}{rows}x{width} {many}"
+            if many < each:
+                yield one_case(f"cross_entropy {form} {shape}", CROSS_ENTROPY, given, size, want,
+                               MEAN=form)
+            elif rows >= 16:                             # the other kernel is never given fewer
+                yield one_case(f"cross_entropy narrow {form} {shape}", CROSS_ENTROPY_NARROW, given,
+                               size, want, MEAN=form, **_narrow(width))
 
 
 def _nll_cases(rng: np.random.Generator) -> Iterator[Case]:

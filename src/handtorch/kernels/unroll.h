@@ -62,21 +62,23 @@
 #define LANE_SUM8(v) HT_ADD(LANE_SUM4(v), HT_FOLD4(HT_ADD, v, 4, 5, 6, 7))
 #define LANE_SUM16(v) HT_FOLD16(HT_ADD, v)
 #define LANE_MAX16(v) HT_FOLD16(fmax, v)
-// EXP16(y, x): y = exp(x) for float16 x below 88, within 2 ulp near 0; 0 from -87 down, NaN is NaN.
+// EXP16(y, x): y = exp(x) for float16 x below 88, within 3 ulp near 0; 0 from -87 down, NaN is NaN.
+// EXP16_NEAR: the same for |x| < 87 and no other.
 // 2^(n + f): adding 1.5 * 2^23 rounds to the whole number n and leaves it in the lowest bits, from where
-// it moves into the exponent. The polynomial is 2^f for |f| <= 1/2, 3e-9 off. The runtimes' own exp
+// it moves into the exponent. The polynomial is 2^f for |f| <= 1/2, 9e-8 off. The runtimes' own exp
 // costs up to twice as much.
-#define EXP16(y, x) do { \
+#define HT_EXP16(y, x, kept) do { \
     const float16 ht_x = (x), ht_t = ht_x * 1.44269504f + 12582912.0f; \
     const float16 ht_f = ht_x * 1.44269504f - (ht_t - 12582912.0f); \
-    float16 ht_p = 1.53209927e-4f * ht_f + 1.33902751e-3f; \
-    ht_p = ht_p * ht_f + 9.61852749e-3f; \
-    ht_p = ht_p * ht_f + 5.55036187e-2f; \
-    ht_p = ht_p * ht_f + 0.240226478f; \
-    ht_p = ht_p * ht_f + 0.693147181f; \
+    float16 ht_p = 1.32647273e-3f * ht_f + 9.67151299e-3f; \
+    ht_p = ht_p * ht_f + 5.55073358e-2f; \
+    ht_p = ht_p * ht_f + 0.240222424f; \
+    ht_p = ht_p * ht_f + 0.693147004f; \
     ht_p = ht_p * ht_f + 1.0f; \
-    y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) & ~(ht_x < -87.0f)); \
+    y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) kept); \
 } while (0)
+#define EXP16_NEAR(y, x) HT_EXP16(y, x, & -1)
+#define EXP16(y, x) HT_EXP16(y, x, & ~(ht_x < -87.0f))
 // pair_sums16(a, b): the sums of neighbouring lanes, first a's, then b's. Four rounds of it make 16
 // vectors' sums one vector, in order. A function: as a macro, four rounds would be a megabyte of text.
 static inline float16 pair_sums16(const float16 a, const float16 b) {
@@ -84,6 +86,22 @@ static inline float16 pair_sums16(const float16 a, const float16 b) {
                      b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se) +
            (float16)(a.s1, a.s3, a.s5, a.s7, a.s9, a.sb, a.sd, a.sf,
                      b.s1, b.s3, b.s5, b.s7, b.s9, b.sb, b.sd, b.sf);
+}
+// run_sum(p, count): the sum of count numbers; count_others(p, count, one): how many of them are not one.
+static inline float run_sum(__global const float *p, const int count) {
+    float16 sums = 0.0f;
+    float sum = 0.0f;
+    int c = 0;
+    for (; c + 16 <= count; c += 16) sums += vload16(0, p + c);
+    for (; c < count; c++) sum += p[c];
+    return sum + LANE_SUM16(sums);
+}
+static inline int count_others(__global const int *p, const int count, const int one) {
+    int16 same = 0;                              // -1 for each
+    int more = count, c = 0;
+    for (; c + 16 <= count; c += 16) same += vload16(0, p + c) == one;
+    for (; c < count; c++) more -= p[c] == one;
+    return more + LANE_SUM16(same);
 }
 // FOUR_SUMS4, 8, 16(a, b, c, d): across the lanes of each of four vectors.
 static inline float4 four_sums16(const float16 a, const float16 b, const float16 c, const float16 d) {

@@ -63,7 +63,7 @@ def cross_entropy(node: Node, target: Target) -> Lowered:
     """Count the rows that count, losses and gradient of each row, then their mean or sum."""
     logits, labels = node.inputs
     loss, dx = node.outputs
-    n, steps = _count(node, logits.shape[-1], target)
-    return Lowered((*steps, *losses.cross_entropy_steps(
-        logits, labels, n[0] if n else None, loss, dx, ignore=int(node.number("ignore")),
-        spec=target.spec, scratch=target.scratch, node=target.node, flops=target.flops)))
+    return Lowered(tuple(losses.cross_entropy_steps(
+        logits, labels, loss, dx, mean=node.attrs["reduction"] == "mean",
+        ignore=int(node.number("ignore")), spec=target.spec, scratch=target.scratch,
+        node=target.node, flops=target.flops)))
