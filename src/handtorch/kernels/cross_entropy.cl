@@ -124,7 +124,8 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
                 if (COLUMNS > NEAR) FINISH(0);
             }
         }
-        if (!(sum > 1e-18f && sum < 1e18f)) {
+        const bool quick = sum > 1e-18f && sum < 1e18f;
+        if (!quick) {
             top = -INFINITY;
             for (int c = 0; c < COLUMNS; c++) top = fmax(top, p[c]);
             sum = 0.0f;
@@ -133,8 +134,12 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
             for (int c = 0; c < COLUMNS; c++) q[c] *= all;
             if (known) q[t] -= part;
         }
-        const float away = top - (known ? p[t] : NAN);
-        total += fabs(away) < 40.0f ? log(sum * exp(away)) : log(sum) + away;    // 1 + little keeps it
+        const float off = known ? p[t] - top : NAN;
+        // By its own exponential as the sum has it: what is wrong with it cancels, 1 + little keeps it.
+        float16 own = 0.0f;
+        if (quick) EXP16(own, (float16)(off));
+        else own.s0 = exp(off);
+        total += off > -40.0f ? log(sum / own.s0) : log(sum) - off;
         if (!(fabs(top) < INFINITY)) top = 0.0f;
     }
     if (waits) FINISH(0);
