@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
-from handtorch.kernels.conv_launches import Launches, _block
+from handtorch.kernels.conv_launches import LEAST_RUN, Launches, _block, pack_run
 from handtorch.kernels.conv_shapes import Conv, Pair, inside
 from handtorch.kernels.spec import ceil_div
 
@@ -118,3 +118,11 @@ def test_a_depthwise_item_is_large_on_a_cpu_and_small_on_a_gpu(kind: str) -> Non
     few, many = (launches(c, kind, spec)[0] for spec in (CPU, replace(CPU, kind="gpu")))
     assert few.kernel.startswith("depthwise")
     assert 16 <= prod(few.global_size) <= 256 and prod(many.global_size) >= 1024
+
+
+@pytest.mark.parametrize(("depth", "others", "run"), [
+    (512, 72, 512), (2048, 8, 512), (728, 12, 256), (436, 9, 112), (512, 4, 64), (12, 63, 64)])
+def test_a_cpu_packs_in_long_runs(depth: int, others: int, run: int) -> None:
+    two = replace(CPU, compute_units=2)
+    assert pack_run(depth, others, two) == run >= LEAST_RUN
+    assert pack_run(depth, others, replace(two, kind="gpu")) == 16

@@ -29,7 +29,8 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
 
 MOST_PARTIAL_BYTES = 1 << 24
-PACK_ITEMS = 16                 # of a kernel that packs weights, for each core of a CPU
+# Of conv_pack on a CPU: items for each core, and the shortest run worth an item.
+PACK_ITEMS, LEAST_RUN = 16, 64
 # Of an item of conv_weight_packed. A panel of so many pixels rests in a nearest cache of 32 KB, the
 # rest in the next one (docs/performance.md).
 PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
@@ -196,12 +197,12 @@ class Launches:
 
 
 def pack_run(depth: int, others: int, spec: DeviceSpec) -> int:
-    """How many of `depth` values an item of a packing kernel takes, where `others` items share the
-    rest. A CPU reads long runs faster, but all its cores are to have some."""
+    """How many of `depth` values an item of conv_pack takes, where `others` items share the rest.
+    A CPU reads long runs faster, but all its cores are to have some."""
     if spec.kind != "cpu":
         return 16
     blocks = ceil_div(PACK_ITEMS * spec.compute_units, others)
-    return ceil_div(ceil_div(depth, blocks), 16) * 16
+    return max(ceil_div(ceil_div(depth, blocks), 16) * 16, LEAST_RUN)
 
 
 def _share_packed(c: Conv, macros: dict[str, int], sizes: dict[str, int]) -> int:
