@@ -1,12 +1,12 @@
 // max_pool: y = the largest x of each window, index = where in its plane of x that lies (the first
-// of equals; NaN is larger than all, the last of them wins, as in torch; -1 if the window sees none).
+// of equals; NaN is larger than all, the last of them wins, as in torch; -1 if it sees none).
 // x f32 [planes][IN_H][IN_W][DEEP], y f32 and index i32 [planes][OUT_H][OUT_W][DEEP]; no operand
 // overlaps another.  V must divide DEEP and STRIP.
 // KH x KW: the window, written out, or 0 for any: HIGH x WIDE.
 // FAR: how many pixels ahead x is asked for, 0 for never.
 // Item = TAKE of the ROWS = planes x OUT_H rows of y, STRIP channels; what a window sees is found
-// once for all of them.  Dimensions: DEEP / STRIP, ROWS / TAKE, both rounded up.  Local memory: none.
-// Work-group: 1.
+// once for all of them.  Dimensions: DEEP / STRIP, ROWS / TAKE, both rounded up.
+// Local memory: none.  Work-group: 1.
 #ifndef V
 #define V 4
 #define KH 3
