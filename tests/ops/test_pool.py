@@ -104,6 +104,19 @@ def test_equal_elements_nan_and_infinity(opencl_device: Any) -> None:
             np.testing.assert_array_equal(g, w.numpy())
 
 
+def test_windows_that_see_nothing(opencl_device: Any) -> None:
+    """All their elements lie in the padding; torch names a place outside the picture."""
+    x = numbers(1, 1, 4, 4)
+    captured = capture_function(lambda x: F.max_pool2d(x, 2, 1, 1, 5, return_indices=True), [x])
+    for name in ("ref", opencl_device.label):
+        executor = open_executor(name)
+        resident = executor.load(compile_graph(captured.graph, executor.spec), {})
+        largest, where = resident.submit([x.numpy()]).result()
+        resident.close()
+        assert largest.tolist() == [[[[-np.inf]]]]
+        assert where.tolist() == [[[[-1]]]]
+
+
 @pytest.mark.parametrize(("fn", "shape", "message"), [
     (lambda x: F.interpolate(x, scale_factor=1.5), (1, 1, 4, 4),
      "upsample_nearest from [4, 4] to [6, 6]: only whole factors are known"),

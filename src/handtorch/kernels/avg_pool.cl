@@ -2,8 +2,8 @@
 // that falls to it: from o IN / OUT, rounded down, to (o + 1) IN / OUT, rounded up.
 // The sum is divided by DIVISOR if that is not 0, else by the elements of the window: those in the
 // padding too if PAD_COUNTS, but never those beyond the padding.
-// x f32 [planes][IN_H][IN_W][DEEP], y f32 [planes][OUT_H][OUT_W][DEEP]; y may not overlap x.  V must
-// divide DEEP and STRIP.  FAR: how many pixels ahead x is asked for, 0 for never.
+// x f32 [planes][IN_H][IN_W][DEEP], y f32 [planes][OUT_H][OUT_W][DEEP]; y may not overlap x.
+// V must divide DEEP and STRIP.  FAR: how many pixels ahead x is asked for, 0 for never.
 // Item = TAKE of the ROWS = planes x OUT_H rows of y, STRIP channels.  Dimensions: DEEP / STRIP,
 // ROWS / TAKE, both rounded up.  Local memory: none.  Work-group: 1.
 #ifndef V

@@ -1,7 +1,7 @@
-// avg_pool_grad: dx = the sum of dy / (what avg_pool divides by) over the windows that hold this element.
-// dy f32 [planes][OUT_H][OUT_W][DEEP], dx f32 [planes][IN_H][IN_W][DEEP]; dx may not overlap dy. See
-// avg_pool for the windows.  V must divide DEEP and STRIP.  FAR: how many windows ahead dy is asked for,
-// 0 for never.
+// avg_pool_grad: dx = the sum of dy / (what avg_pool divides by) over the windows that hold this
+// element; see avg_pool for the windows.
+// dy f32 [planes][OUT_H][OUT_W][DEEP], dx f32 [planes][IN_H][IN_W][DEEP]; dx may not overlap dy.
+// V must divide DEEP and STRIP.  FAR: how many windows ahead dy is asked for, 0 for never.
 // Item = TAKE of the ROWS = planes x IN_H rows of dx, STRIP channels.  Dimensions: DEEP / STRIP,
 // ROWS / TAKE, both rounded up.  Local memory: none.  Work-group: 1.
 #ifndef V

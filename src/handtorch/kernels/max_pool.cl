@@ -1,12 +1,12 @@
-// max_pool: y = the largest x of each window, index = where in its plane of x that lies (the first of
-// equals; NaN is larger than all, the last of them wins, as in torch; -1 if the window sees nothing).
+// max_pool: y = the largest x of each window, index = where in its plane of x that lies (the first
+// of equals; NaN is larger than all, the last of them wins, as in torch; -1 if it sees none).
 // x f32 [planes][IN_H][IN_W][DEEP], y f32 and index i32 [planes][OUT_H][OUT_W][DEEP]; no operand
 // overlaps another.  V must divide DEEP and STRIP.
-// KH x KW: the window, written out, or 0 for any: HIGH x WIDE.  FAR: how many pixels ahead x is asked
-// for, 0 for never.
-// Item = TAKE of the ROWS = planes x OUT_H rows of y, STRIP channels; what a window sees is found once
-// for all of them.  Dimensions: DEEP / STRIP, ROWS / TAKE, both rounded up.  Local memory: none.
-// Work-group: 1.
+// KH x KW: the window, written out, or 0 for any: HIGH x WIDE.
+// FAR: how many pixels ahead x is asked for, 0 for never.
+// Item = TAKE of the ROWS = planes x OUT_H rows of y, STRIP channels; what a window sees is found
+// once for all of them.  Dimensions: DEEP / STRIP, ROWS / TAKE, both rounded up.
+// Local memory: none.  Work-group: 1.
 #ifndef V
 #define V 4
 #define KH 3
@@ -41,8 +41,9 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void max_pool(__global const float *x, const uint x_at, __global float *y, const uint y_at,
               __global int *index, const uint index_at, const int ROWS, const int TAKE,
               const int DEEP, const int STRIP, const int IN_H, const int IN_W, const int OUT_H,
-              const int OUT_W, const int HIGH, const int WIDE, const int STRIDE_H, const int STRIDE_W,
-              const int PAD_H, const int PAD_W, const int DIL_H, const int DIL_W) {
+              const int OUT_W, const int HIGH, const int WIDE, const int STRIDE_H,
+              const int STRIDE_W, const int PAD_H, const int PAD_W, const int DIL_H,
+              const int DIL_W) {
     const size_t deep = DEEP, from = get_global_id(0) * STRIP, to = min(from + STRIP, deep);
     const size_t begin = get_global_id(1) * TAKE, end = min(begin + TAKE, (size_t)ROWS);
     for (size_t row = begin; row < end; ++row) {

@@ -1,10 +1,11 @@
 // max_pool_grad: dx = the sum of dy over the windows whose largest element this is.
-// dy f32 and index i32 [planes][OUT_H][OUT_W][DEEP] (see max_pool), dx f32 [planes][IN_H][IN_W][DEEP]; no
-// operand overlaps another.  REACH = (K - 1) DIL: how far a window goes beyond its first element.
-// V must divide DEEP and STRIP.  FAR: how many windows ahead dy and index are asked for, 0 for never.
-// Item = TAKE of the ROWS = planes x IN_H rows of dx, STRIP channels; each element looks at the windows
-// around it, which are found once for all channels.  Dimensions: DEEP / STRIP, ROWS / TAKE, both rounded
-// up.  Local memory: none.  Work-group: 1.
+// dy f32 and index i32 [planes][OUT_H][OUT_W][DEEP] (see max_pool), dx f32
+// [planes][IN_H][IN_W][DEEP]; no operand overlaps another.  V must divide DEEP and STRIP.
+// REACH = (K - 1) DIL: how far a window goes beyond its first element.
+// FAR: how many windows ahead dy and index are asked for, 0 for never.
+// Item = TAKE of the ROWS = planes x IN_H rows of dx, STRIP channels; each element looks at the
+// windows around it, which are found once for all channels.  Dimensions: DEEP / STRIP, ROWS / TAKE,
+// both rounded up.  Local memory: none.  Work-group: 1.
 #ifndef V
 #define V 4
 #define FAR 0
@@ -41,7 +42,8 @@ void max_pool_grad(__global const float *dy, const uint dy_at,
                 for (int oh = first_h; oh <= last_h; ++oh)
                     for (int ow = first_w; ow <= last_w; ++ow) {
                         const size_t at = (oh * OUT_W + ow) * deep + c;
-                        sum += select((FLOATS)0.0f, LOAD_V(0, g + at), LOAD_V(0, chosen + at) == own);
+                        const INTS mine = LOAD_V(0, chosen + at) == own;
+                        sum += select((FLOATS)0.0f, LOAD_V(0, g + at), mine);
                     }
                 STORE_V(sum, 0, out + c);
             }
