@@ -19,7 +19,7 @@ COUNT_TARGETS = Kernel("count_targets", ("r", "w"), one_each("PIECES"),
                        {"WEIGHTED": 0})
 CROSS_ENTROPY = Kernel("cross_entropy", ("r", "r", "w", "w"), one_each("ITEMS"),
                        {"ROWS": "int", "COLUMNS": "int", "IGNORE": "int", "EACH": "int",
-                        "COUNTED": "int"}, {"MEAN": 0})
+                        "COUNTED": "int", "WAITING": "int"}, {"MEAN": 0})
 CROSS_ENTROPY_NARROW = Kernel("cross_entropy_narrow", ("r", "r", "w", "w"), one_each("ITEMS"),
                               {"ROWS": "int", "IGNORE": "int", "EACH": "int",
                                "COUNTED": "int"}, {"MEAN": 0, "COLUMNS": 10, "MORE": 0})
@@ -45,6 +45,8 @@ KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL
 PIECE = 4096                   # targets one item counts
 FEW_TARGETS = 2048             # each item of a CPU counts them for itself sooner than one for all
 NARROW = 31                    # columns: a longer row has vectors enough of its own
+WAITING_COLUMNS = 4096         # of a row that is still in the nearest cache after the next one
+WAITING_SIZE = 1 << 22         # of logits in some cache; beyond it memory is what takes the time
 ONE_ITEM = 8192                # numbers that one core is done with before another launch starts
 MOST_ROWS = 1024               # whose losses one item adds up, one after the other
 MOST_NARROW_ROWS = 16 * 256    # or 16 side by side
@@ -85,7 +87,8 @@ def cross_entropy_steps(logits: Value, labels: Value, loss: Value, dx: Value, *,
     form, n, steps = _counted(labels, columns, mean, ignore, cpu, scratch, node)
     parts = scratch((items,)) if items > 1 else loss
     sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items,
-             "COUNTED": n.size if n else 0}
+             "COUNTED": n.size if n else 0,
+             "WAITING": int(columns <= WAITING_COLUMNS and logits.size <= WAITING_SIZE)}
     values = [v for v in (logits, labels, n, parts, dx) if v is not None]
     kernel, defines = (CROSS_ENTROPY_NARROW, _narrow(columns)) if narrow else (CROSS_ENTROPY, {})
     steps.append(kernel.step(values, sizes, {"MEAN": form, **defines}, node=node, flops=flops,
@@ -200,7 +203,7 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "", each: int = 32
         for many in (1, 2, each):
             summed = np.add.reduceat(losses, range(0, rows, many)) / scale
             size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": many,
-                    "ITEMS": len(summed), "COUNTED": 2 * len(n)}
+                    "ITEMS": len(summed), "COUNTED": 2 * len(n), "WAITING": int(form != 1)}
             given = [x, target, *n, np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
             want = {at: summed, at + 1: dx / scale}
             shape = f"{name}{rows}x{width} {many}"

@@ -53,14 +53,14 @@ def test_a_buffer_larger_than_the_device_allows(opencl_device: FoundDevice) -> N
 
 def test_a_program_larger_than_the_device(opencl_device: FoundDevice) -> None:
     m = mlp()
-    on = limited(opencl_device, global_bytes=5000)
+    on = limited(opencl_device, global_bytes=4500)
     program = compile_graph(m.graph, on.spec)
     plan = program.plan
     need = plan.peak_bytes + 3 * (plan.staging_in_bytes + plan.staging_out_bytes)
     with pytest.raises(OutOfMemory) as caught:
         on.load(program, m.states)
     assert str(caught.value) == (
-        f"the program takes {need} B: {on.spec.name} has 5000 B in all\n"
+        f"the program takes {need} B: {on.spec.name} has 4500 B in all\n"
         "  try: a smaller batch or model, or another device")
     limited(opencl_device, global_bytes=need).load(program, m.states).close()    # just fits
 
