@@ -126,6 +126,40 @@ def test_a_scaled_loss_keeps_its_parts() -> None:
     assert "cross_entropy" not in ops(fuse_cross_entropy(loss_graph(0.5)))
 
 
+def sentences(order: tuple[int, ...]) -> Graph:
+    """Logits [2, 7, 3], words in the second axis; `order` is what put them there."""
+    shape = (2, 7, 3)
+    source = Value(0, tuple(shape[order.index(i)] for i in range(3)))
+    turned, logp, view = Value(1, shape), Value(2, shape), Value(3, (2, 7, 1, 3))
+    labels, loss, one = Value(4, (2, 1, 3), "i32"), Value(5, ()), Value(6, ())
+    g1, g2, g3 = Value(7, view.shape), Value(8, shape), Value(9, shape)
+    back = Value(10, source.shape)
+    kind = {"reduction": "mean", "ignore": 3}
+    undo = tuple(order.index(i) for i in range(3))
+    return graph([Node("transpose", (source,), (turned,), {"order": order}),
+                  Node("log_softmax", (turned,), (logp,), {"axis": 1}),
+                  Node("reshape", (logp,), (view,), {"shape": view.shape}),
+                  Node("nll_loss", (view, labels), (loss,), kind),
+                  Node("fill", (), (one,), {"shape": (), "number": 1.0}),
+                  Node("nll_loss_grad", (one, labels), (g1,), {**kind, "shape": view.shape}),
+                  Node("reshape", (g1,), (g2,), {"shape": shape}),
+                  Node("log_softmax_grad", (g2, logp), (g3,), {"axis": 1}),
+                  Node("transpose", (g3,), (back,), {"order": undo})],
+                 [source, labels], [loss, back])
+
+
+def test_classes_that_were_last_are_so_again() -> None:
+    out = fuse_cross_entropy(sentences((0, 2, 1)))
+    check(out, "cross-entropy")
+    out = fold_views(out)
+    check(out, "views")
+    assert ops(out) == ["reshape", "reshape", "cross_entropy", "reshape"]
+
+
+def test_classes_that_lie_apart_keep_their_parts() -> None:
+    assert "cross_entropy" not in ops(fuse_cross_entropy(sentences((1, 2, 0))))
+
+
 @pytest.mark.parametrize("op", ["sgd", "relu"])
 def test_new_states_end_in_the_place_of_the_old(op: str) -> None:
     w, g, lr, new = Value(1, (4, 6)), X, Value(2, (1,)), Value(3, (4, 6))

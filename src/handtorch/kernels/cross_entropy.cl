@@ -10,14 +10,13 @@
 // A row goes in vectors from the first multiple of 16 on, counted from the start of x: there no load or
 // store lies across two cache lines. Its first and last 16 numbers are a vector each, of which the sum
 // takes what the others leave. Rows of fewer than 16 go one by one.
-// A row of at most NEAR numbers is still in the nearest cache while the next one gets its exponentials:
-// both go on in one loop, so that no row waits for its sum.
+// WAITING=1: a row is divided by its sum while the next one gets its exponentials, in one loop, so that
+// neither sums nor memory stand still; for rows that are still in the nearest cache then.
 // Item = EACH rows. Aliasing: none. Local memory: none. WG: 1.
 #ifndef MEAN
 #define MEAN 0
 #endif
 #define MOST 80.0f
-#define NEAR 4096
 #define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 #define ONLY(condition, v) as_float16(as_int16(v) & (condition))
 // As EXP16, but e to MOST for anything above it, and for NaN.
@@ -41,9 +40,19 @@
     s3 += y3; \
 } while (0)
 #define DIVIDE(at) vstore16(vload16(0, at) * share, 0, at)
+#define DIVIDE_FOUR(at) do { \
+    const float16 z0 = vload16(0, at) * share, z1 = vload16(0, (at) + 16) * share; \
+    const float16 z2 = vload16(0, (at) + 32) * share, z3 = vload16(0, (at) + 48) * share; \
+    vstore16(z0, 0, at); \
+    vstore16(z1, 0, (at) + 16); \
+    vstore16(z2, 0, (at) + 32); \
+    vstore16(z3, 0, (at) + 48); \
+} while (0)
 // The row before from its number `at` on, its ends, and its target; then no row waits.
 #define FINISH(at) do { \
-    for (size_t d = at; d < waiting; d += 16) DIVIDE(middle + d); \
+    size_t d = waiting; \
+    for (; d >= (at) + 64; d -= 64) DIVIDE_FOUR(middle + d - 64); \
+    for (; d > at; d -= 16) DIVIDE(middle + d - 16); \
     vstore16(begin * share, 0, before); \
     vstore16(end * share, 0, before + COLUMNS - 16); \
     if (hit >= 0) before[hit] -= part; \
@@ -58,7 +67,7 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
 #endif
                    __global float *loss, const uint loss_at, __global float *dx, const uint dx_at,
                    const int ROWS, const int COLUMNS, const int IGNORE, const int EACH,
-                   const int COUNTED) {
+                   const int COUNTED, const int WAITING) {
     const size_t k = get_global_id(0), rows = ROWS, columns = COLUMNS, each = EACH;
     const size_t last = min(k * each + each, rows);
     float total = 0.0f, top = 0.0f, share = 0.0f, count = 1.0f;
@@ -96,10 +105,7 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
             const size_t both = min(whole, waiting);
             for (; c + 64 <= both; c += 64) {
                 FOUR_EXPONENTIALS(from + c, to + c);
-                DIVIDE(middle + c);
-                DIVIDE(middle + c + 16);
-                DIVIDE(middle + c + 32);
-                DIVIDE(middle + c + 48);
+                DIVIDE_FOUR(middle + c);
             }
             const size_t divided = c;
             for (; c + 64 <= whole; c += 64) FOUR_EXPONENTIALS(from + c, to + c);
@@ -121,7 +127,7 @@ void cross_entropy(__global const float *x, const uint x_at, __global const int 
                 waiting = whole;
                 hit = known ? t : -1;
                 waits = true;
-                if (COLUMNS > NEAR) FINISH(0);
+                if (!WAITING) FINISH(0);
             }
         }
         const bool quick = sum > 1e-18f && sum < 1e18f;

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ COUNT_TARGETS = Kernel("count_targets", ("r", "w"), one_each("PIECES"),
                        {"WEIGHTED": 0})
 CROSS_ENTROPY = Kernel("cross_entropy", ("r", "r", "w", "w"), one_each("ITEMS"),
                        {"ROWS": "int", "COLUMNS": "int", "IGNORE": "int", "EACH": "int",
-                        "COUNTED": "int"}, {"MEAN": 0})
+                        "COUNTED": "int", "WAITING": "int"}, {"MEAN": 0})
 CROSS_ENTROPY_NARROW = Kernel("cross_entropy_narrow", ("r", "r", "w", "w"), one_each("ITEMS"),
                               {"ROWS": "int", "IGNORE": "int", "EACH": "int",
                                "COUNTED": "int"}, {"MEAN": 0, "COLUMNS": 10, "MORE": 0})
@@ -40,11 +40,18 @@ def _grad_geometry(defines: Defines, sizes: Sizes) -> Geometry:
 NLL_GRAD = Kernel("nll_grad", ("r", "r", "w"), _grad_geometry,
                   {"CLASSES": "int", "INNER": "int", "IGNORE": "int"},
                   {"WEIGHTED": 0, "EACH": 0, "MEAN": 0, "ALONG": 0, "GROUP": 16})
-KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL_ROWS, NLL_GRAD)
+NLL_GRAD_ROWS = Kernel("nll_grad_rows", ("r", "r", "w"), one_each("ITEMS", "PIECES"),
+                       {"OUTER": "int", "CLASSES": "int", "INNER": "int", "IGNORE": "int",
+                        "EACH": "int", "PIECE": "int"},
+                       {"WEIGHTED": 0, "ONE_EACH": 0, "MEAN": 0})
+KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL_ROWS, NLL_GRAD,
+           NLL_GRAD_ROWS)
 
 PIECE = 4096                   # targets one item counts
 FEW_TARGETS = 2048             # each item of a CPU counts them for itself sooner than one for all
 NARROW = 31                    # columns: a longer row has vectors enough of its own
+WAITING_COLUMNS = 4096         # of a row that is still in the nearest cache after the next one
+WAITING_SIZE = 1 << 22         # of logits in some cache; beyond it memory is what takes the time
 ONE_ITEM = 8192                # numbers that one core is done with before another launch starts
 MOST_ROWS = 1024               # whose losses one item adds up, one after the other
 MOST_NARROW_ROWS = 16 * 256    # or 16 side by side
@@ -85,7 +92,8 @@ def cross_entropy_steps(logits: Value, labels: Value, loss: Value, dx: Value, *,
     form, n, steps = _counted(labels, columns, mean, ignore, cpu, scratch, node)
     parts = scratch((items,)) if items > 1 else loss
     sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items,
-             "COUNTED": n.size if n else 0}
+             "COUNTED": n.size if n else 0,
+             "WAITING": int(columns <= WAITING_COLUMNS and logits.size <= WAITING_SIZE)}
     values = [v for v in (logits, labels, n, parts, dx) if v is not None]
     kernel, defines = (CROSS_ENTROPY_NARROW, _narrow(columns)) if narrow else (CROSS_ENTROPY, {})
     steps.append(kernel.step(values, sizes, {"MEAN": form, **defines}, node=node, flops=flops,
@@ -124,6 +132,27 @@ def _counted(labels: Value, classes: int, mean: bool, ignore: int, cpu: bool,
     piece = max(PIECE, ceil_div(ceil_div(labels.size, MANY), 16) * 16)
     n = scratch((ceil_div(labels.size, piece),))
     return 1, n, [_count_step(labels, None, n, piece, classes, ignore, node)]
+
+
+def nll_grad_step(values: Sequence[Value], sizes: dict[str, int], *, weighted: int, mean: int,
+                  each: bool, cpu: bool, node: int = 0) -> Step:
+    """The gradient of the log-probabilities, the last of `values`; a CPU writes it in order."""
+    access = ["r"] * (len(values) - 1) + ["w"]
+    defines = {"WEIGHTED": weighted, "MEAN": mean}
+    if not cpu:
+        return NLL_GRAD.step(values, sizes, {**defines, "EACH": int(each),
+                                             "ALONG": int(sizes["INNER"] > 1)},
+                             node=node, access=access)
+    return NLL_GRAD_ROWS.step(values, {**sizes, **_nll_pieces(sizes["OUTER"], sizes["CLASSES"])},
+                              {**defines, "ONE_EACH": int(each)}, node=node, access=access)
+
+
+def _nll_pieces(outer: int, classes: int) -> dict[str, int]:
+    """Enough items for every core: of several rows, or of a part of one's classes."""
+    each = ceil_div(outer, MANY)
+    piece = ceil_div(classes, min(ceil_div(MANY, outer), classes))
+    return {"EACH": each, "ITEMS": ceil_div(outer, each),
+            "PIECE": piece, "PIECES": ceil_div(classes, piece)}
 
 
 def total_steps(rows: Value, n: Value | None, loss: Value, *, scratch: Callable[[Shape], Value],
@@ -200,7 +229,7 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "", each: int = 32
         for many in (1, 2, each):
             summed = np.add.reduceat(losses, range(0, rows, many)) / scale
             size = {"ROWS": rows, "COLUMNS": width, "IGNORE": -100, "EACH": many,
-                    "ITEMS": len(summed), "COUNTED": 2 * len(n)}
+                    "ITEMS": len(summed), "COUNTED": 2 * len(n), "WAITING": int(form != 1)}
             given = [x, target, *n, np.zeros(summed.shape, "f4"), np.zeros(x.shape, "f4")]
             want = {at: summed, at + 1: dx / scale}
             shape = f"{name}{rows}x{width} {many}"
@@ -213,14 +242,15 @@ def _cross_entropy_cases(x: Array, target: Array, name: str = "", each: int = 32
 
 
 def _nll_cases(rng: np.random.Generator) -> Iterator[Case]:
-    for outer, classes, inner in ((5, 7, 1), (2, 3, 17)):
+    for outer, classes, inner in ((5, 7, 1), (2, 3, 17), (3, 4, 130)):
         x = rng.normal(size=(outer, classes, inner)).astype("f4")
         w = rng.uniform(0.5, 2, classes).astype("f4")
         target = rng.integers(0, classes, (outer, inner)).astype("i4")
         target[0, 0], target[-1, -1] = -100, classes
         hot = np.moveaxis(_hot(target, classes), -1, 1)
         size = {"OUTER": outer, "COUNT": outer * inner, "CLASSES": classes, "INNER": inner,
-                "IGNORE": -100, "ROWS": outer * inner, "PIECE": 4096, "PIECES": 1}
+                "IGNORE": -100, "ROWS": outer * inner}
+        pieces = {**size, "PIECE": 4096, "PIECES": 1}
         g, one = rng.normal(size=target.shape).astype("f4"), np.full(1, 4, "f4")
         name = f"{outer} {classes} {inner}"
         yield one_case(f"nll_rows {name}", NLL_ROWS, [x, target, g], size, {2: -(x * hot).sum(1)})
@@ -231,10 +261,17 @@ def _nll_cases(rng: np.random.Generator) -> Iterator[Case]:
                        {3: -hot * w[:, None] * g[:, None]}, WEIGHTED=1, EACH=1, ALONG=along)
         yield one_case(f"nll_grad mean {name}", NLL_GRAD, [one, target, one, x], size, {3: -hot},
                        MEAN=1, ALONG=along)
+        for each, piece in ((1, 2), (2, classes)):
+            size |= {"EACH": each, "ITEMS": ceil_div(outer, each), "PIECE": piece,
+                     "PIECES": ceil_div(classes, piece)}
+            yield one_case(f"nll_grad_rows {name} {each}", NLL_GRAD_ROWS, [g, target, w, x], size,
+                           {3: -hot * w[:, None] * g[:, None]}, WEIGHTED=1, ONE_EACH=1)
+            yield one_case(f"nll_grad_rows mean {name} {each}", NLL_GRAD_ROWS,
+                           [one, target, one, x], size, {3: -hot}, MEAN=1)
         good = np.where(target == classes, 0, target).astype("i4")
         used = good != -100
-        yield one_case(f"count_targets {name}", COUNT_TARGETS, [good, one], size,
+        yield one_case(f"count_targets {name}", COUNT_TARGETS, [good, one], pieces,
                        {1: np.array([used.sum()])})
-        yield one_case(f"count_targets weighted {name}", COUNT_TARGETS, [good, w, one], size,
+        yield one_case(f"count_targets weighted {name}", COUNT_TARGETS, [good, w, one], pieces,
                        {2: np.array([w[np.where(used, good, 0)][used].astype("f8").sum()])},
                        WEIGHTED=1)

@@ -50,11 +50,9 @@ def nll_loss_grad(node: Node, target: Target) -> Lowered:
     (dx,) = node.outputs
     sizes = _sizes(node, dx.shape)
     n, steps = _count(node, sizes["CLASSES"], target)
-    defines = {"WEIGHTED": len(weight), "MEAN": len(n), "ALONG": int(sizes["INNER"] > 1),
-               "EACH": int(node.attrs["reduction"] == "none")}
-    values = (grad, labels, *weight, *n, dx)
-    steps.append(losses.NLL_GRAD.step(values, sizes, defines, node=target.node,
-                                      access=["r"] * (len(values) - 1) + ["w"]))
+    steps.append(losses.nll_grad_step(
+        (grad, labels, *weight, *n, dx), sizes, weighted=len(weight), mean=len(n),
+        each=node.attrs["reduction"] == "none", cpu=target.spec.kind == "cpu", node=target.node))
     return Lowered(tuple(steps))
 
 
