@@ -107,7 +107,8 @@ def _rows_each(rows: int, columns: int, narrow: bool) -> int:
     """Rows of an item of a CPU; all of them where a second launch would cost more."""
     if rows <= MOST_ROWS and rows * columns <= ONE_ITEM:
         return rows if not narrow else ceil_div(rows, 16) * 16
-    each = ceil_div(rows, 2 * MANY if narrow else MANY)
+    small = rows * columns <= WAITING_SIZE and not narrow
+    each = ceil_div(rows, MANY if small else 2 * MANY)
     if not narrow:
         return min(each, MOST_ROWS)
     blocks = 64 if each > 64 else 16
