@@ -85,7 +85,7 @@ def test_the_commands_of_the_readme_do_it(opencl_device: Any, folder: Path,
     """Those outside its table; each leaves what the next one needs."""
     monkeypatch.setenv("HANDTORCH_DEVICE", opencl_device.label)
     _, out = run_page(README)
-    assert "labels met" in out and (folder / "mine.ht").exists()
+    assert "labels met" in out and (folder / "more.ht").exists()
 
 
 def test_links_lead_somewhere() -> None:

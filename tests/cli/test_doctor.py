@@ -60,7 +60,8 @@ def test_nothing_private_is_in_the_file(opencl_device: FoundDevice, tmp_path: Pa
     told = read(tmp_path / "d.json")
     (device,) = told["devices"]
     assert device["driver"] == opencl_device.spec.driver
-    assert device["limits"]["global_bytes"] == opencl_device.spec.global_bytes
+    assert device["limits"]["compute_units"] == opencl_device.spec.compute_units
+    assert device["limits"]["global_bytes"] > 0       # PoCL tells what is free just then
     assert device["benchmark"] == {} and device["benchmark_reason"] == "not asked for"
     assert told["sensors_simulated"] is True
     assert any(s["meter"] == "battery" for s in told["sensors"])

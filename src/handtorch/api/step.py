@@ -51,7 +51,7 @@ class TrainStep(Pausable):
 
     >>> step = ht.train_step(model, loss_fn, optimizer, example=(x, y))
     >>> step
-    12 launches a step on ...
+    10 launches a step on ...
     """
 
     def __init__(self, session: Session, captured: Any, *, check_finite: bool = True,
@@ -70,7 +70,7 @@ class TrainStep(Pausable):
         """The launches that were compiled, their places in memory and their source.
 
         >>> len(step.program.steps), step.program.plan.peak_bytes
-        (12, 2560)
+        (10, 2048)
         """
         return self._session.program
 

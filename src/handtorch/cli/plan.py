@@ -249,7 +249,10 @@ def _text(args: Namespace, where: str, spec: DeviceSpec, fitting: Fitting, rows:
         "foretold from launches timed on the device" if _times(rows) == "measured" else
         "estimated from the device's sheet, not measured"))
     if largest is not None:
-        lines.append(f"largest batch within {memory:,} bytes: {largest or 'not even one row'}")
+        told = str(largest or "not even one row")
+        if largest == _MOST_ROWS:
+            told = f"at least {told}: not looked any further"
+        lines.append(f"largest batch within {memory:,} bytes: {told}")
     return "\n".join(lines) + "\n"
 
 

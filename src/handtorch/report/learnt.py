@@ -80,7 +80,7 @@ def _device(run: Run) -> Told:
                              for c in run.comparisons)
                 own = ", on the host's own cores" if shares else ""
                 tested = {"passed": "passed its self-test", "failed": "FAILED its self-test",
-                          "not run": "not self-tested"}[d.self_test]
+                          "not run": "not self-tested (`handtorch devices` does it)"}[d.self_test]
                 yield (f"{place.name} is {d.name}, {d.compute_units} compute units{own}, "
                        f"{d.global_bytes / 2**30:.3g} GiB, driver {d.driver}, {tested}.")
 
