@@ -15,6 +15,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
 
 from handtorch.record import Run
 from handtorch.report import write_comparison, write_page
@@ -125,9 +126,12 @@ def test_hovering_a_point_of_a_chart_tells_of_it(look: Callable[..., Browser], p
     dots = browser.find_elements(By.CSS_SELECTOR, "svg.wide .c0 path.dot")
     dot = next(d for d in dots if d.is_displayed())
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", dot)
-    moves(browser).move_to_element(dot).perform()
     tip = browser.find_element(By.CSS_SELECTOR, ".tip")
-    assert tip.is_displayed() and "measured" in tip.text
+
+    def told(_: Browser) -> bool:                         # the page may still be scrolling
+        moves(browser).move_by_offset(1, 1).move_to_element(dot).perform()
+        return tip.is_displayed() and "measured" in tip.text
+    WebDriverWait(browser, 30.0, 0.1).until(told)
 
 
 def test_zoom_by_buttons_keys_wheel_and_drag(look: Callable[..., Browser], page: Path) -> None:
