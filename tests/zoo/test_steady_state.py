@@ -51,16 +51,19 @@ def resident_bytes() -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Model1", "DQN"])
 def test_memory_is_flat_over_ten_thousand_steps(opencl_device: FoundDevice, name: str) -> None:
-    """1 MiB in 9,000 steps is 116 bytes a step: less than one kept loss, ticket or event."""
+    """350 KB in 3,000 steps is 116 bytes a step: less than one kept loss, ticket or event. What
+    is kept grows in each third; a driver's thread that begins late takes its memory once."""
     entry = MODELS[name]
     data = batches(entry)
     step = compiled(entry, start(entry), opencl_device.label, data[0])
     for i in range(1_000):
         step(*data[i % BATCHES])
-    after_1000 = resident_bytes()
-    for i in range(9_000):
-        step(*data[i % BATCHES])
-    grown = resident_bytes() - after_1000
+    grown = []
+    for _ in range(3):
+        before = resident_bytes()
+        for i in range(3_000):
+            step(*data[i % BATCHES])
+        grown.append(resident_bytes() - before)
     step.close()
-    print(f"{name} {opencl_device.short}: {grown:+,} bytes from step 1,000 to 10,000")
-    assert grown < 1 << 20
+    print(f"{name} {opencl_device.short}: {grown} bytes in each 3,000 steps from the 1,000th on")
+    assert min(grown) < 350_000
