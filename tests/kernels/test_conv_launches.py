@@ -52,7 +52,10 @@ def names(c: Conv, kind: str) -> list[str]:
 @pytest.mark.parametrize(("c", "kind", "kernels"), [
     (conv(64, 32, 1), "forward", ["conv_tile"]),                # nothing lies outside
     (conv(64, 32, 1, stride=2), "forward", ["conv_tile"]),
-    (conv(64, 32, 3), "forward", ["fill", "conv_tile"]),
+    (conv(64, 32, 3), "forward", ["winograd_pack", "winograd"]),
+    (conv(64, 32, 3), "grad_input", ["winograd_pack", "winograd"]),
+    (conv(60, 32, 3), "grad_input", ["conv_pack", "fill", "conv_tile"]),    # no squares of 16
+    (conv(64, 32, 3, stride=2), "forward", ["fill", "conv_tile"]),
     (conv(512, 4, 3), "forward", ["conv_pack", "fill", "conv_tile"]),
     (conv(512, 1, 3), "forward", ["fill", "conv_tile"]),        # too few pixels to pack for
     (conv(3, 32, 1), "forward", ["conv_pack", "conv_tile"]),    # narrower than any good tile
@@ -74,6 +77,16 @@ def test_a_gpu_gets_many_small_items() -> None:
     c = conv(64, 32, 3)
     few, many = (launches(c, "grad_weight", spec)[0] for spec in (CPU, replace(CPU, kind="gpu")))
     assert prod(many.global_size) > 4 * prod(few.global_size)
+
+
+def test_only_a_cpu_transforms_tiles() -> None:
+    """Its items lean on caches, and what a block of tiles needs is small beside them."""
+    gpu = replace(CPU, kind="gpu")
+    assert "winograd" not in {s.kernel for s in launches(conv(64, 32, 3), "forward", gpu)}
+    for c in (conv(64, 32, 3), conv(256, 8, 3), conv(512, 14, 3)):
+        _, step = launches(c, "forward")
+        room = step.operands[2].value.nbytes // prod(step.global_size)
+        assert room <= 1 << 19, c
 
 
 @given(st.integers(1, 300), st.integers(1, 16), st.integers(1, 400))
@@ -108,7 +121,7 @@ def defined(c: Conv, kind: str, name: str) -> int:
 def test_small_maps_go_by_place_so_that_taps_outside_are_left_out() -> None:
     assert defined(conv(512, 4, 3), "forward", "IMAGES_FIRST") == 1
     assert defined(conv(512, 4, 3), "grad_input", "IMAGES_FIRST") == 1
-    assert defined(conv(64, 32, 3), "forward", "IMAGES_FIRST") == 0
+    assert defined(conv(64, 32, 3, stride=2), "forward", "IMAGES_FIRST") == 0
     assert defined(replace(conv(512, 4, 3), n=2), "forward", "IMAGES_FIRST") == 0   # fill no tile
 
 

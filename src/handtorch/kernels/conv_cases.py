@@ -13,10 +13,12 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.conv_launches import Epilogue, Launches
-from handtorch.kernels.conv_shapes import Conv, Pair
+from handtorch.kernels.conv_epilogue import Epilogue
+from handtorch.kernels.conv_launches import Launches
+from handtorch.kernels.conv_shapes import Conv, Pair, forward_sizes, grad_input_sizes
 from handtorch.kernels.conv_specs import PACK
 from handtorch.kernels.spec import ceil_div
+from handtorch.kernels.winograd import Winograd, is_right
 
 _X, _W, _Y, _BIAS, _MORE, _MASK, _SCRATCH = range(7)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
@@ -69,7 +71,28 @@ def cases() -> Iterator[Case]:
         name, conv = f"whole epilogue {number}", launches.conv
         yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv, whole=True)
         yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv, whole=True)
+    yield from _winograds()
     yield from _packs()
+
+
+def _winograds() -> Iterator[Case]:
+    """Tiles at edges, channels of a last panel and blocks of a last item that are not there; one
+    item with several blocks, several panels, and each epilogue."""
+    for number, (conv, tile, most) in enumerate((
+            (_conv(2, 1, 8, 20, (5, 7), (3, 3), padding=_ONE), (4, 1, 16), 2),
+            (_conv(1, 1, 12, 28, (6, 4), (3, 3)), (3, 3, 8), 24),
+            (_conv(3, 1, 16, 48, (4, 5), (3, 3), padding=(2, 0)), (2, 2, 16), 4),
+            (_conv(1, 1, 32, 48, (9, 3), (3, 3), padding=_ONE), (6, 2, 8), 6),
+            (_conv(2, 1, 8, 36, (2, 2), (3, 3), padding=_ONE), (1, 4, 4), 1))):
+        for turned in (False, True) if is_right(conv, True) else (False,):
+            sizes = grad_input_sizes(conv) if turned else forward_sizes(conv)
+            macros = dict(zip(("R", "NV", "V"), tile, strict=True))
+            launch = Winograd(sizes, macros, replace(_WIDE, compute_units=1), turned, scratch(), 0,
+                              0, most)
+            source, out = (_Y, _X) if turned else (_X, _Y)
+            for whole in (False, True):
+                yield _sliding(f"winograd {number} turned{int(turned)} whole{int(whole)}",
+                               launch.steps, source, out, conv, whole)
 
 
 def _packs() -> Iterator[Case]:

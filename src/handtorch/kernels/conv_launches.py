@@ -11,6 +11,7 @@ from math import prod
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
+from handtorch.kernels.conv_epilogue import NOTHING, Epilogue
 from handtorch.kernels.conv_shapes import Conv, Pair, grad_weight_sizes, inside, named, negative
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
@@ -27,6 +28,7 @@ from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
+from handtorch.kernels.winograd import Winograd
 
 MOST_PARTIAL_BYTES = 1 << 24
 # Of conv_pack on a CPU: items for each core, and the shortest run worth an item.
@@ -34,28 +36,6 @@ PACK_ITEMS, LEAST_RUN = 16, 64
 # Of an item of conv_weight_packed. A panel of so many pixels rests in a nearest cache of 32 KB, the
 # rest in the next one (docs/performance.md).
 PACKED_PIXELS, PACKED_COLUMNS, PACKED_ROWS = 64, 128, 192
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """What is done to a result before it is stored, in this order: + `bias` of each channel, +
-    `more`, ReLU, 0 where `mask` is not above 0."""
-
-    bias: Value | None = None
-    more: Value | None = None
-    relu: bool = False
-    mask: Value | None = None
-
-    @property
-    def operands(self) -> tuple[Value, ...]:
-        return tuple(v for v in (self.bias, self.more, self.mask) if v is not None)
-
-    def macros(self) -> dict[str, int]:
-        given = {"BIAS": self.bias, "MORE": self.more, "MASK": self.mask}
-        return {**{name: int(v is not None) for name, v in given.items()}, "ACT": int(self.relu)}
-
-
-NOTHING = Epilogue()
 
 
 @dataclass(frozen=True)
@@ -110,6 +90,10 @@ class Launches:
         variant, sizes = chosen_variant(problem, self.spec), problem.launch_sizes()
         before: tuple[Step, ...] = ()
         macros = dict(variant.defines)
+        if variant.form == "conv_winograd":
+            return Winograd(sizes, macros, self.spec, problem.op == "conv_grad_input",
+                            self.scratch, self.node, self.flops
+                            ).steps(source, w, out, then)
         if variant.form == "conv_dot":
             macros["DOT"] = 1
         elif variant.form == "conv_packed":

@@ -12,7 +12,7 @@ _STEPS = ("IN_STEP_H", "IN_STEP_W", "OUT_STEP_H", "OUT_STEP_W")
 _STRIDE = ("STRIDE_H", "STRIDE_W")
 _TAPS = ("PAD_H", "PAD_W", "DIL_H", "DIL_W")
 _TILE = {"R": 4, "NV": 2, "V": 4, "WGX": 1, "WGY": 1}
-_EPILOGUE = {"BIAS": 0, "MORE": 0, "ACT": 0, "MASK": 0}
+EPILOGUE = {"BIAS": 0, "MORE": 0, "ACT": 0, "MASK": 0}
 
 
 def _ints(*names: str) -> dict[str, str]:
@@ -89,7 +89,7 @@ def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
               _ints("LANES", "B", "PANELS", "RUN", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
 TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
-              {**_TILE, **_EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
+              {**_TILE, **EPILOGUE, "DOT": 0, "PB": 0, "IMAGES_FIRST": 0},
               space={"R": (1, 2, 4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (1, 4, 8, 16)})
 WEIGHT = Kernel("conv_weight", ("r", "r", "w"), _weight_panel,
                 _ints(*_SOURCE, *_STRIDE, *_TAPS, "ROWS", "SOME", "BLOCK"), {**_TILE, "FEW": 0},
@@ -101,7 +101,7 @@ WEIGHT_PACKED = Kernel("conv_weight_packed", ("r", "r", "w"), _weight_block,
                        space={"R": (4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
-                   {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **_EPILOGUE},
+                   {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **EPILOGUE},
                    space={"R": (4, 8), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
                           _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS[:3], "ROWS", "LINES"),

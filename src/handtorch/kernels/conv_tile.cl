@@ -62,32 +62,10 @@
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
 #endif
 #define ONE { EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) }
-#if BIAS
-#define ADD_BIAS(T, LD, at) s += LD(0, bias + bias_at + group * OUTER + first + (at));
-#else
-#define ADD_BIAS(T, LD, at)
-#endif
-#if MORE
-#define ADD_MORE(T, LD, at) s += LD(0, more + more_at + place + (at));
-#else
-#define ADD_MORE(T, LD, at)
-#endif
-#if ACT
-#define APPLY(T) s = select(s, (T)0.0f, s < 0.0f);              // keeps NaN, as torch does
-#else
-#define APPLY(T)
-#endif
-#if MASK
-#define APPLY_MASK(T, LD, at) s = select(s, (T)0.0f, LD(0, mask + mask_at + place + (at)) <= 0.0f);
-#else
-#define APPLY_MASK(T, LD, at)
-#endif
-#define EPILOGUE(T, LD, at) ADD_BIAS(T, LD, at) ADD_MORE(T, LD, at) APPLY(T) APPLY_MASK(T, LD, at)
 #define STORE_ROW(r) { \
     const int y##r = i##r * OUT_STEP_H + class_h, z##r = j##r * OUT_STEP_W + class_w; \
     if (tile + r < pixels && y##r < OUT_H && z##r < OUT_W) { \
-        const size_t place = ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER \
-                             + group * OUTER + first; \
+        const size_t place = ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER + channel; \
         __global float *to = y + y_at + place; \
         SUMS(r) \
         EACH_COL(NV, STORE, r) } }
@@ -103,20 +81,20 @@
 #if DOT
 #define STORE(r, v) if (v >= skip && v < used) { \
         float s = SUM(r, v); \
-        EPILOGUE(float, vload1, v) \
+        EPILOGUE(float, vload1, channel + v, place + v) \
         to[v] = s; \
     }
 #else
 #define STORE(r, v) if (v * V >= skip && (v + 1) * V <= used) { \
         FLOATS s = c##r##_##v; \
-        EPILOGUE(FLOATS, LOAD_V, v * V) \
+        EPILOGUE(FLOATS, LOAD_V, channel + v * V, place + v * V) \
         STORE_V(s, v, to); \
     } else if ((v + 1) * V > skip && v * V < used) { \
         float lanes[V]; \
         STORE_V(c##r##_##v, 0, lanes); \
         for (size_t l = max((size_t)v * V, skip); l < min((size_t)(v + 1) * V, used); ++l) { \
             float s = lanes[l - v * V]; \
-            EPILOGUE(float, vload1, l) \
+            EPILOGUE(float, vload1, channel + l, place + l) \
             to[l] = s; \
         } \
     }
@@ -124,15 +102,7 @@
 __kernel __attribute__((reqd_work_group_size(WGX, WGY, 1)))
 void conv_tile(__global const float *x, const uint x_at, __global const float *w, const uint w_at,
                __global const float *zeros, const uint zeros_at, __global float *y, const uint y_at,
-#if BIAS
-               __global const float *bias, const uint bias_at,
-#endif
-#if MORE
-               __global const float *more, const uint more_at,
-#endif
-#if MASK
-               __global const float *mask, const uint mask_at,
-#endif
+               EPILOGUE_GIVEN
                const int N, const int GROUPS, const int INNER, const int OUTER,
                const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,
                const int KH, const int KW, const int DEEP, const int IN_STEP_H, const int IN_STEP_W,
@@ -152,6 +122,7 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
     const size_t wide = (size_t)GROUPS * OUTER, first = min(own, (size_t)OUTER - W);
     __global const float *weights = w + w_at + (DOT ? first * deep + group * INNER : group * OUTER + first);
 #endif
+    const size_t channel = group * OUTER + first;
     const size_t skip = own - first, used = min((size_t)W, OUTER - first);
     const size_t tap = DOT ? OUTER * deep : INNER * wide;
     __global const float *from = x + x_at + group * INNER;

@@ -25,6 +25,7 @@ from handtorch.kernels.conv_specs import panel_width
 from handtorch.kernels.gemm_tiles import Tile, row_groups, tiles_in_a_group, tuning_for
 from handtorch.kernels.spec import ceil_div, dividing_width, round_up
 from handtorch.kernels.variant import MOST, Problem, Variant, first_right
+from handtorch.kernels.winograd import is_right, is_worth, tiles_of
 
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
@@ -75,7 +76,8 @@ class ConvPass(Problem):
                     ("conv_weight", "conv_weight_packed"))
         if self.conv.is_depthwise:
             return ("depthwise",)
-        return ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
+        forms = ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
+        return (*forms, "conv_winograd") if is_right(self.conv, self.op != "conv") else forms
 
     def takes(self, variant: Variant) -> bool:
         macros, c = dict(variant.defines), self.conv
@@ -84,6 +86,8 @@ class ConvPass(Problem):
                 return panel_width(macros) <= c.outer
             case "conv_dot":                # the gradient of x: its channels are inner
                 return c.outer % macros["V"] == 0 and macros["NV"] <= c.inner
+            case "conv_winograd":           # whose weights are turned in squares of 16
+                return self.op == "conv" or panel_width(macros) % 16 == 0
             case "conv_weight":
                 return panel_width(macros) <= c.outer
             case "conv_weight_packed":
@@ -159,7 +163,11 @@ def _sliding(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     its row tiles in groups where the platform gains; then what is left if that has failed."""
     sizes, tuning = problem.launch_sizes(), tuning_for(spec)
     pixels, outer = pixels_of_a_class(sizes), sizes["OUTER"]
-    mostly, small = inside(sizes) >= MOSTLY_INSIDE, _is_direct(sizes, pixels, spec)
+    share, small = inside(sizes), _is_direct(sizes, pixels, spec)
+    mostly = share >= MOSTLY_INSIDE
+    if spec.kind == "cpu" and "conv_winograd" in problem.forms() and is_worth(
+            sizes, 1.0 if mostly else share):
+        yield from _winograd(sizes, spec)
 
     def made(form: str, macros: dict[str, int]) -> Iterator[Variant]:
         first = int(not mostly and sizes["N"] > macros["R"])
@@ -184,6 +192,14 @@ def _sliding(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
         for form in ("conv_direct", "conv_packed") if direct else ("conv_packed", "conv_direct"):
             yield from made(form, macros | row_groups(tile, pixels, outer, spec))
             yield from made(form, macros)
+
+
+def _winograd(sizes: dict[str, int], spec: DeviceSpec) -> Iterator[Variant]:
+    tiles = tiles_of(sizes)
+    for tile in sorted(tuning_for(spec).tiles, key=lambda t: t.cost(
+            tiles, sizes["OUTER"], spec.compute_units)):
+        macros = dict(tile.defines)
+        yield Variant.of("conv_winograd", {k: macros[k] for k in ("NV", "R", "V")})
 
 
 def _is_direct(sizes: dict[str, int], pixels: int, spec: DeviceSpec) -> bool:

@@ -23,43 +23,16 @@
 #define ZERO(r) FLOATS s##r = 0.0f;
 #define ADD(r) s##r = fma(LOAD_V(0, from + at + r * in_step), tap, s##r);
 #define ADD_INSIDE(r) if (left + r * IN_STEP_W >= 0 && left + r * IN_STEP_W < IN_W) { ADD(r) }
-#if BIAS
-#define ADD_BIAS(s) s += LOAD_V(0, bias + bias_at + c);
-#else
-#define ADD_BIAS(s)
-#endif
-#if MORE
-#define ADD_MORE(s, at) s += LOAD_V(0, more + more_at + at);
-#else
-#define ADD_MORE(s, at)
-#endif
-#if ACT
-#define APPLY(s) s = select(s, (FLOATS)0.0f, s < 0.0f);         // keeps NaN, as torch does
-#else
-#define APPLY(s)
-#endif
-#if MASK
-#define APPLY_MASK(s, at) s = select(s, (FLOATS)0.0f, LOAD_V(0, mask + mask_at + at) <= 0.0f);
-#else
-#define APPLY_MASK(s, at)
-#endif
 #define STORE(r) if (r < used) { \
         const size_t at##r = to + r * STEP_W * deep + c; \
-        ADD_BIAS(s##r) ADD_MORE(s##r, at##r) APPLY(s##r) APPLY_MASK(s##r, at##r) \
-        STORE_V(s##r, 0, y + y_at + at##r); \
+        FLOATS s = s##r; \
+        EPILOGUE(FLOATS, LOAD_V, c, at##r) \
+        STORE_V(s, 0, y + y_at + at##r); \
     }
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void depthwise(__global const float *x, const uint x_at, __global const float *w, const uint w_at,
                __global float *y, const uint y_at,
-#if BIAS
-               __global const float *bias, const uint bias_at,
-#endif
-#if MORE
-               __global const float *more, const uint more_at,
-#endif
-#if MASK
-               __global const float *mask, const uint mask_at,
-#endif
+               EPILOGUE_GIVEN
                const int N, const int C, const int IN_H, const int IN_W, const int OUT_H,
                const int OUT_W, const int KH, const int KW, const int IN_STEP_H, const int IN_STEP_W,
                const int PAD_H, const int PAD_W, const int DIL_H, const int DIL_W, const int PLACES,

@@ -131,6 +131,23 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
 // LOAD_V(i, p), STORE_V(x, i, p): for the V of the kernel that stands here.
 #define LOAD_V VLOAD(V)
 #define STORE_V VSTORE(V)
+// EPILOGUE(T, LD, c, at): what a convolution does to `s`, a T of results of channels from c on that will
+// lie at y[at]: + bias[c] if BIAS, + more[at] if MORE, then max(s, 0) if ACT, then 0 where
+// mask[at] <= 0 if MASK. EPILOGUE_GIVEN: what the kernel is given for it.
+#define HT_BIAS_0(LD, c)
+#define HT_BIAS_1(LD, c) s += LD(0, bias + bias_at + (c));
+#define HT_MORE_0(LD, at)
+#define HT_MORE_1(LD, at) s += LD(0, more + more_at + (at));
+#define HT_ACT_0(T)
+#define HT_ACT_1(T) s = select(s, (T)0.0f, s < 0.0f);           // keeps NaN, as torch does
+#define HT_MASK_0(T, LD, at)
+#define HT_MASK_1(T, LD, at) s = select(s, (T)0.0f, LD(0, mask + mask_at + (at)) <= 0.0f);
+#define EPILOGUE(T, LD, c, at) HT_CAT(HT_BIAS_, BIAS)(LD, c) HT_CAT(HT_MORE_, MORE)(LD, at) \
+    HT_CAT(HT_ACT_, ACT)(T) HT_CAT(HT_MASK_, MASK)(T, LD, at)
+#define HT_GIVEN_0(name)
+#define HT_GIVEN_1(name) __global const float *name, const uint name##_at,
+#define EPILOGUE_GIVEN \
+    HT_CAT(HT_GIVEN_, BIAS)(bias) HT_CAT(HT_GIVEN_, MORE)(more) HT_CAT(HT_GIVEN_, MASK)(mask)
 // WITHIN and POWERS are for vectors of the kernel's V floats, FLOATS.
 #define WITHIN(x, most) select(select(x, (FLOATS)-(most), (x) < -(most)), (FLOATS)(most), (x) > (most))
 // exp(x) = s (1 + q), s a power of two, |q| < 0.42, so that exp(x) - 1 does not cancel near 0; |x| < 88.

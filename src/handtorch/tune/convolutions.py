@@ -21,6 +21,7 @@ _TILE: Mapping[str, Sequence[int]] = {"IMAGES_FIRST": (0, 1), **TILE.space}
 _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "conv_direct": _TILE, "conv_packed": _TILE,
     "conv_dot": {**_TILE, "V": (4, 8, 16)},
+    "conv_winograd": {k: v for k, v in TILE.space.items() if k in ("R", "NV", "V")},
     "conv_weight": {"CHUNK": (256, 1024, 4096), "ITEMS": (16, 64, 256, 4096),
                     "SOME": (0, 64, 128, 512), **WEIGHT.space},
     "conv_weight_packed": {"CHUNK": (256, 1024, 4096), "ITEMS": (8, 16, 32, 64),
@@ -68,7 +69,7 @@ class Convolutions(Family[ConvPass]):
         if problem.op == "conv_grad_weight":
             more = weight_share(form, problem.conv.for_grad_weight(), spec)
         else:
-            more = {"IMAGES_FIRST": dict(usual.defines)["IMAGES_FIRST"]}
+            more = {"IMAGES_FIRST": dict(usual.defines).get("IMAGES_FIRST", 0)}
         if form == "conv_dot":
             more["NV"] = min(4, problem.conv.inner)
         return [Variant.of(form, {k: v for k, v in (tile | more).items() if k in FORMS[form]})
