@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -18,7 +19,7 @@ from handtorch.kernels.conv_launches import Launches
 from handtorch.kernels.conv_shapes import Conv, Pair, forward_sizes, grad_input_sizes
 from handtorch.kernels.conv_specs import PACK
 from handtorch.kernels.spec import ceil_div
-from handtorch.kernels.winograd import Winograd, is_right
+from handtorch.kernels.winograd import Winograd, is_right, weight_steps
 
 _X, _W, _Y, _BIAS, _MORE, _MASK, _SCRATCH = range(7)
 _WIDE = replace(GENERIC, name="wide", kind="cpu", float_width=16)
@@ -84,7 +85,7 @@ def _winograds() -> Iterator[Case]:
             (_conv(3, 1, 16, 48, (4, 5), (3, 3), padding=(2, 0)), (2, 2, 16), 4),
             (_conv(1, 1, 32, 48, (9, 3), (3, 3), padding=_ONE), (6, 2, 8), 6),
             (_conv(2, 1, 8, 36, (2, 2), (3, 3), padding=_ONE), (1, 4, 4), 1))):
-        for turned in (False, True) if is_right(conv, True) else (False,):
+        for turned in (False, True) if is_right(conv, "conv_grad_input") else (False,):
             sizes = grad_input_sizes(conv) if turned else forward_sizes(conv)
             macros = dict(zip(("R", "NV", "V"), tile, strict=True))
             launch = Winograd(sizes, macros, replace(_WIDE, compute_units=1), turned, scratch(), 0,
@@ -93,6 +94,13 @@ def _winograds() -> Iterator[Case]:
             for whole in (False, True):
                 yield _sliding(f"winograd {number} turned{int(turned)} whole{int(whole)}",
                                launch.steps, source, out, conv, whole)
+    for conv, tile in ((_conv(2, 1, 8, 20, (5, 7), (3, 3), padding=_ONE), (4, 2, 4)),
+                       (_conv(9, 1, 72, 48, (3, 4), (3, 3), padding=(2, 0)), (8, 2, 16)),
+                       (_conv(40, 1, 16, 80, (2, 2), (3, 3), padding=_ONE), (2, 1, 8))):
+        macros = dict(zip(("R", "NV", "V"), tile, strict=True))
+        yield _weight(f"winograd {conv.outer}", conv, partial(
+            weight_steps, conv=conv, tile=macros, spec=replace(_WIDE, compute_units=1),
+            scratch=scratch()))
 
 
 def _packs() -> Iterator[Case]:
@@ -133,10 +141,15 @@ def passes(name: str, launches: Launches, kinds: Sequence[str] = PASSES) -> Iter
     if "grad_input" in kinds:
         yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv)
     if "grad_weight" in kinds:
-        given = {i: a for i, a in _arrays(conv).items() if i in (_X, _Y)}
-        values = {i: Value(i, a.shape) for i, a in _arrays(conv).items()}
-        steps = launches.grad_weight(values[_Y], values[_X], values[_W])
-        yield Case(f"conv grad_weight {name}", steps, given, {_W: _grad_weight(conv, given)})
+        yield _weight(name, conv, launches.grad_weight)
+
+
+def _weight(name: str, conv: Conv, launch: Callable[[Value, Value, Value], tuple[Step, ...]]
+            ) -> Case:
+    given = {i: a for i, a in _arrays(conv).items() if i in (_X, _Y)}
+    values = {i: Value(i, a.shape) for i, a in _arrays(conv).items()}
+    steps = launch(values[_Y], values[_X], values[_W])
+    return Case(f"conv grad_weight {name}", steps, given, {_W: _grad_weight(conv, given)})
 
 
 def _sliding(name: str, launch: Callable[..., tuple[Step, ...]], source: int, out: int, conv: Conv,

@@ -28,7 +28,7 @@ from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
-from handtorch.kernels.winograd import Winograd
+from handtorch.kernels.winograd import Winograd, weight_steps
 
 MOST_PARTIAL_BYTES = 1 << 24
 # Of conv_pack on a CPU: items for each core, and the shortest run worth an item.
@@ -130,11 +130,15 @@ class Launches:
 
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:
         """dw = the gradient of w for dy: partial sums over chunks of rows, then their sum."""
+        variant = chosen_variant(ConvPass("conv_grad_weight", self.conv), self.spec)
+        if variant.form == "conv_weight_winograd":
+            return weight_steps(dy, x, dw, conv=self.conv, tile=dict(variant.defines),
+                                spec=self.spec, scratch=self.scratch, node=self.node,
+                                flops=self.flops)
         before: tuple[Step, ...] = ()
         c = self.conv.for_grad_weight()
         if self.conv.has_few_inner:
             x, before = self._padded(x)
-        variant = chosen_variant(ConvPass("conv_grad_weight", self.conv), self.spec)
         share, sizes = dict(variant.defines), grad_weight_sizes(self.conv)
         rows, taps = c.n * c.y[0], prod(c.kernel)
         if c.is_depthwise:

@@ -18,6 +18,7 @@ from handtorch.kernels.conv_shapes import (
     Pair,
     forward_sizes,
     grad_input_sizes,
+    grad_weight_sizes,
     inside,
     pixels_of_a_class,
 )
@@ -25,7 +26,7 @@ from handtorch.kernels.conv_specs import panel_width
 from handtorch.kernels.gemm_tiles import Tile, row_groups, tiles_in_a_group, tuning_for
 from handtorch.kernels.spec import ceil_div, dividing_width, round_up
 from handtorch.kernels.variant import MOST, Problem, Variant, first_right
-from handtorch.kernels.winograd import is_right, is_worth, tiles_of
+from handtorch.kernels.winograd import is_right, is_worth, takes, tiles_of
 
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
@@ -72,12 +73,13 @@ class ConvPass(Problem):
 
     def forms(self) -> tuple[str, ...]:
         if self.op == "conv_grad_weight":
-            return (("depthwise_weight",) if self.conv.is_depthwise else
-                    ("conv_weight", "conv_weight_packed"))
+            forms = (("depthwise_weight",) if self.conv.is_depthwise else
+                     ("conv_weight", "conv_weight_packed"))
+            return (*forms, "conv_weight_winograd") if is_right(self.conv, self.op) else forms
         if self.conv.is_depthwise:
             return ("depthwise",)
         forms = ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
-        return (*forms, "conv_winograd") if is_right(self.conv, self.op != "conv") else forms
+        return (*forms, "conv_winograd") if is_right(self.conv, self.op) else forms
 
     def takes(self, variant: Variant) -> bool:
         macros, c = dict(variant.defines), self.conv
@@ -86,8 +88,8 @@ class ConvPass(Problem):
                 return panel_width(macros) <= c.outer
             case "conv_dot":                # the gradient of x: its channels are inner
                 return c.outer % macros["V"] == 0 and macros["NV"] <= c.inner
-            case "conv_winograd":           # whose weights are turned in squares of 16
-                return self.op == "conv" or panel_width(macros) % 16 == 0
+            case "conv_winograd" | "conv_weight_winograd":
+                return takes(c, self.op, macros)
             case "conv_weight":
                 return panel_width(macros) <= c.outer
             case "conv_weight_packed":
@@ -165,9 +167,8 @@ def _sliding(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     pixels, outer = pixels_of_a_class(sizes), sizes["OUTER"]
     share, small = inside(sizes), _is_direct(sizes, pixels, spec)
     mostly = share >= MOSTLY_INSIDE
-    if spec.kind == "cpu" and "conv_winograd" in problem.forms() and is_worth(
-            sizes, 1.0 if mostly else share):
-        yield from _winograd(sizes, spec)
+    if "conv_winograd" in problem.forms() and is_worth(sizes, 1.0 if mostly else share):
+        yield from _winograd("conv_winograd", tiles_of(sizes), sizes["OUTER"], spec)
 
     def made(form: str, macros: dict[str, int]) -> Iterator[Variant]:
         first = int(not mostly and sizes["N"] > macros["R"])
@@ -194,12 +195,13 @@ def _sliding(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
             yield from made(form, macros)
 
 
-def _winograd(sizes: dict[str, int], spec: DeviceSpec) -> Iterator[Variant]:
-    tiles = tiles_of(sizes)
-    for tile in sorted(tuning_for(spec).tiles, key=lambda t: t.cost(
-            tiles, sizes["OUTER"], spec.compute_units)):
-        macros = dict(tile.defines)
-        yield Variant.of("conv_winograd", {k: macros[k] for k in ("NV", "R", "V")})
+def _winograd(form: str, rows: int, columns: int, spec: DeviceSpec) -> Iterator[Variant]:
+    """With the cheapest good tile, on what has caches."""
+    tiles = tuning_for(spec).tiles if spec.kind == "cpu" else ()
+    for tile in sorted(tiles, key=lambda t: t.cost(rows, columns, spec.compute_units)):
+        if tile.rate >= GOOD_RATE:
+            macros = dict(tile.defines)
+            yield Variant.of(form, {k: macros[k] for k in ("NV", "R", "V")})
 
 
 def _is_direct(sizes: dict[str, int], pixels: int, spec: DeviceSpec) -> bool:
@@ -214,6 +216,9 @@ def _weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     """On a CPU panels rest in its caches, unless a tap has few channels. As dy lies a tile is no
     wider than its rows, and the rows of a part rest in the cache."""
     c = problem.conv.for_grad_weight()
+    if "conv_weight_winograd" in problem.forms() and is_worth(
+            grad_weight_sizes(c), inside(forward_sizes(c))):
+        yield from _winograd("conv_weight_winograd", c.inner, c.outer, spec)
     if spec.kind == "cpu" and (_is_turned(c) or min(c.inner, c.outer) >= FEW_CHANNELS):
         yield from _packed_weights(c, spec)
     share = weight_share("conv_weight", c, spec)

@@ -148,6 +148,29 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
 #define HT_GIVEN_1(name) __global const float *name, const uint name##_at,
 #define EPILOGUE_GIVEN \
     HT_CAT(HT_GIVEN_, BIAS)(bias) HT_CAT(HT_GIVEN_, MORE)(more) HT_CAT(HT_GIVEN_, MASK)(mask)
+// Of Winograd's convolutions of 3 x 3 taps: d, the 4 x 4 pixels of x that a tile of 2 x 2 results sees.
+// WINOGRAD_TILE: where they lie, from (top, left) on in the image whose first row is `base`; in a kernel
+// with IN_H, IN_W, `inner` and `from`. WINOGRAD_SEEN(to, plane): (B^T d B)[i][j] of VX channels from c on goes
+// to to[(4 i + j) plane]; what lies outside is 0.  B^T = (1 0 -1 0, 0 1 1 0, 0 -1 1 0, 0 1 0 -1).
+#define HT_SIDE(i) const int h##i = top + i, v##i = left + i; \
+    const bool in_h##i = h##i >= 0 && h##i < IN_H, in_v##i = v##i >= 0 && v##i < IN_W; \
+    const size_t line##i = (base + clamp(h##i, 0, IN_H - 1)) * IN_W, col##i = clamp(v##i, 0, IN_W - 1);
+#define HT_POINT(i) EACH_COL(4, HT_POINT_AT, i)
+#define HT_POINT_AT(i, j) __global const float *d_at##i##j = from + (line##i + col##j) * inner; \
+    const bool in##i##j = in_h##i && in_v##j;
+#define WINOGRAD_TILE EACH_ROW(4, HT_SIDE) EACH_ROW(4, HT_POINT)
+#define HT_FETCH(i) EACH_COL(4, HT_FETCH_AT, i)
+#define HT_FETCH_AT(i, j) \
+    const VEC(float, VX) d##i##j = in##i##j ? VLOAD(VX)(0, d_at##i##j + c) : (VEC(float, VX))0.0f;
+#define HT_DOWN(j) const VEC(float, VX) t0##j = d0##j - d2##j, t1##j = d1##j + d2##j, \
+    t2##j = d2##j - d1##j, t3##j = d1##j - d3##j;
+#define HT_ACROSS(i, to, plane) \
+    VSTORE(VX)(t##i##0 - t##i##2, 0, (to) + (4 * i) * (plane)); \
+    VSTORE(VX)(t##i##1 + t##i##2, 0, (to) + (4 * i + 1) * (plane)); \
+    VSTORE(VX)(t##i##2 - t##i##1, 0, (to) + (4 * i + 2) * (plane)); \
+    VSTORE(VX)(t##i##1 - t##i##3, 0, (to) + (4 * i + 3) * (plane));
+#define WINOGRAD_SEEN(to, plane) EACH_ROW(4, HT_FETCH) EACH_ROW(4, HT_DOWN) \
+    HT_ACROSS(0, to, plane) HT_ACROSS(1, to, plane) HT_ACROSS(2, to, plane) HT_ACROSS(3, to, plane)
 // WITHIN and POWERS are for vectors of the kernel's V floats, FLOATS.
 #define WITHIN(x, most) select(select(x, (FLOATS)-(most), (x) < -(most)), (FLOATS)(most), (x) > (most))
 // exp(x) = s (1 + q), s a power of two, |q| < 0.42, so that exp(x) - 1 does not cancel near 0; |x| < 88.

@@ -93,7 +93,7 @@ class Variant:
 
 
 # Whose items hold more than a GPU's registers do: they lean on a core's caches.
-FOR_CACHES = ("conv_weight_packed", "conv_winograd")
+FOR_CACHES = ("conv_weight_packed", "conv_winograd", "conv_weight_winograd")
 # No macros but how the work is shared out over items (conv_launches.py).
 SHARES = ("CHUNK", "ITEMS", "LINES", "SOME")
 # What the kernels can be built with: unroll.h's limits, OpenCL's vectors, any phone's groups.
@@ -103,6 +103,7 @@ _TILE: dict[str, Container[int]] = {
 _DOT: dict[str, Container[int]] = {"R": range(1, 17), "V": (4, 8, 16), **_GROUP}
 _SHARED: dict[str, Container[int]] = {"CHUNK": range(1, 65537), "ITEMS": range(1, 65537)}
 _IMAGES: dict[str, Container[int]] = {"IMAGES_FIRST": (0, 1)}
+_WINOGRAD = {name: _TILE[name] for name in ("NV", "R", "V")}
 FORMS: dict[str, dict[str, Container[int]]] = {
     # A product: B as it is; B packed into panels first; B transposed and read as it is.
     "register": {"KU": (1, 2, 4), **_TILE}, "packed": {"KU": (1, 2, 4), **_TILE}, "dot": _DOT,
@@ -111,7 +112,7 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     # A convolution: w as it lies; in panels; by dot products over w as it lies. Then the others.
     "conv_direct": {**_TILE, **_IMAGES}, "conv_packed": {**_TILE, **_IMAGES},
     "conv_dot": {**_DOT, "NV": _TILE["NV"], **_IMAGES},
-    "conv_winograd": {"NV": _TILE["NV"], "R": _TILE["R"], "V": _TILE["V"]},
+    "conv_winograd": _WINOGRAD, "conv_weight_winograd": _WINOGRAD,
     "conv_weight": {**_TILE, **_SHARED, "SOME": range(65537)},
     "conv_weight_packed": {"NV": _TILE["NV"], "R": (1, 2, 3, 4, 6, 8, 12, 16), "V": _TILE["V"],
                            "COPIED": (0, 1), "TURNED": (0, 1), **_SHARED},
@@ -124,7 +125,7 @@ FORMS: dict[str, dict[str, Container[int]]] = {
 KERNELS = {"register": "gemm_register", "packed": "gemm_register", "dot": "gemm_dot",
            "bmm": "bmm", "bmm_turned": "bmm", "bmm_dot": "bmm_dot",
            "conv_direct": "conv_tile", "conv_packed": "conv_tile", "conv_dot": "conv_tile",
-           "conv_winograd": "winograd",
+           "conv_winograd": "winograd", "conv_weight_winograd": "winograd_weight",
            "conv_weight": "conv_weight", "conv_weight_packed": "conv_weight_packed",
            "depthwise": "depthwise",
            "depthwise_weight": "depthwise_weight"}

@@ -5,7 +5,7 @@
 // x f32 [N][IN_H][IN_W][INNER], pixel (h, w) of y seeing x from (h - PAD_H, w - PAD_W) on, 0 outside.
 // w f32: panels of winograd_pack [panels][16][INNER][W], W = NV V.
 // y, more, mask f32 [N][OUT_H][OUT_W][OUTER]; y may overlap no operand; bias f32 [OUTER].
-// room f32: 16 TILES (INNER + 16 + W) for each item, its own. VX divides INNER.
+// room f32: 16 (TILES (INNER + 16 + W) + 16) for each item, its own. VX divides INNER.
 // Item = each ITEMS-th block of TILES tiles, TILES a multiple of R, and each of so many panels: B^T d B of a block
 // goes to `room`, 16 apart rows so that few share a place in a cache, then m of a panel, then y. Both
 // rest in a core's cache meanwhile.
@@ -22,22 +22,7 @@
 #endif
 #define W (NV * V)
 #define FLOATS VEC(float, V)
-#define WIDE VEC(float, VX)
 #define LINE 16                        // floats of a cache line
-// B^T d B of a tile: rows of d one by one, each combined with the one that it meets in B^T.
-#define SEEN(i) const int h##i = top + i, v##i = left + i; \
-    const bool in_h##i = h##i >= 0 && h##i < IN_H, in_v##i = v##i >= 0 && v##i < IN_W; \
-    const size_t line##i = (base + clamp(h##i, 0, IN_H - 1)) * IN_W, col##i = clamp(v##i, 0, IN_W - 1);
-#define POINT(i) EACH_COL(4, POINT_AT, i)
-#define POINT_AT(i, j) __global const float *p##i##j = from + (line##i + col##j) * inner; \
-    const bool in##i##j = in_h##i && in_v##j;
-#define FETCH(i) EACH_COL(4, FETCH_AT, i)
-#define FETCH_AT(i, j) const WIDE d##i##j = in##i##j ? VLOAD(VX)(0, p##i##j + c) : (WIDE)0.0f;
-#define DOWN(j) const WIDE t0##j = d0##j - d2##j, t1##j = d1##j + d2##j, t2##j = d2##j - d1##j, \
-    t3##j = d1##j - d3##j;
-#define ACROSS(i) KEEP(4 * i, t##i##0 - t##i##2) KEEP(4 * i + 1, t##i##1 + t##i##2) \
-    KEEP(4 * i + 2, t##i##2 - t##i##1) KEEP(4 * i + 3, t##i##1 - t##i##3)
-#define KEEP(t, value) VSTORE(VX)(value, 0, to + (t) * plane + c);
 // The products.
 #define ROW(r) __global const float *p##r = seen + min(row + r, used - 1) * pitch; EACH_COL(NV, ZERO, r)
 #define ZERO(r, v) FLOATS c##r##_##v = 0.0f;
@@ -49,7 +34,7 @@
 #define KEEP_SUM(r, v) STORE_V(c##r##_##v, v, sums + r * W);
 // A^T m A of V channels of a tile.
 #define SUM(i) EACH_COL(4, SUM_AT, i)
-#define SUM_AT(i, j) const FLOATS m##i##j = LOAD_V(0, m + (4 * i + j) * tiles_in * W);
+#define SUM_AT(i, j) const FLOATS m##i##j = LOAD_V(0, m + (4 * i + j) * plane_sums);
 #define UP(j) const FLOATS u0##j = m0##j + m1##j + m2##j, u1##j = m1##j - m2##j - m3##j;
 #define STORE(i, j, value) if (h + i < OUT_H && v + j < OUT_W) { \
         const size_t place = ((n * OUT_H + h + i) * OUT_W + v + j) * outer + channel; \
@@ -71,25 +56,23 @@ void winograd(__global const float *x, const uint x_at, __global const float *w,
               const int OUT_H, const int OUT_W, const int PAD_H, const int PAD_W, const int TILES,
               const int PANELS) {
     const size_t inner = INNER, outer = OUTER, tiles_in = TILES, pitch = inner + LINE, plane = tiles_in * pitch;
+    const size_t plane_sums = tiles_in * W + LINE;
     const size_t high = (OUT_H + 1) / 2, broad = (OUT_W + 1) / 2, tiles = N * high * broad;
     const size_t panels = (outer + W - 1) / W, first = get_global_id(1) * PANELS;
     const size_t last = min(first + PANELS, panels);
     const size_t item = get_global_id(1) * get_global_size(0) + get_global_id(0);
     __global const float *from = x + x_at;
-    __global float *seen_all = room + room_at + item * 16 * tiles_in * (pitch + W);
+    __global float *seen_all = room + room_at + item * 16 * (plane + plane_sums);
     __global float *sums_all = seen_all + 16 * plane;
     for (size_t block = get_global_id(0) * tiles_in; block < tiles; block += get_global_size(0) * tiles_in) {
         const size_t used = min(tiles_in, tiles - block);
         for (size_t k = 0; k < used; ++k) {
             const size_t tile = block + k, base = tile / (high * broad) * IN_H;
             const int top = (int)(tile / broad % high) * 2 - PAD_H, left = (int)(tile % broad) * 2 - PAD_W;
-            EACH_ROW(4, SEEN)
-            EACH_ROW(4, POINT)
+            WINOGRAD_TILE
             __global float *to = seen_all + k * pitch;
             for (size_t c = 0; c < inner; c += VX) {
-                EACH_ROW(4, FETCH)
-                EACH_ROW(4, DOWN)
-                EACH_ROW(4, ACROSS)
+                WINOGRAD_SEEN(to + c, plane)
             }
         }
         for (size_t panel = first; panel < last; ++panel) {
@@ -100,7 +83,7 @@ void winograd(__global const float *x, const uint x_at, __global const float *w,
                     size_t c = 0;
                     for (; c + 1 < inner; ++c) { ONE ++c; ONE }
                     if (c < inner) ONE
-                    __global float *sums = sums_all + (t * tiles_in + row) * W;
+                    __global float *sums = sums_all + t * plane_sums + row * W;
                     EACH_ROW(R, KEEP_ROW)
                 }
             }

@@ -12,8 +12,9 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_epilogue import Epilogue
-from handtorch.kernels.conv_shapes import Conv
+from handtorch.kernels.conv_shapes import Conv, grad_weight_sizes
 from handtorch.kernels.conv_specs import EPILOGUE, panel_width
+from handtorch.kernels.simple import SUM_AXIS
 from handtorch.kernels.spec import (
     Defines,
     Geometry,
@@ -30,6 +31,8 @@ from handtorch.kernels.spec import (
 ROOM_FLOATS, MOST_TILES = 112 << 10, 24
 ITEMS = 2                         # for each compute unit; each has a block's room
 WORTH = 80.0                      # see is_worth
+# Of an item of winograd_weight: what it holds rests in 1 MB.
+WEIGHT_ROWS, WEIGHT_COLUMNS, WEIGHT_TILES = 64, 64, 32
 PACK_RUN = 16                     # channels that an item of winograd_pack takes
 _SIZES = ("N", "INNER", "OUTER", "IN_H", "IN_W", "OUT_H", "OUT_W", "PAD_H", "PAD_W", "TILES",
           "PANELS")
@@ -46,12 +49,20 @@ def _pack_items(defines: Defines, sizes: Sizes) -> Geometry:
     return (panels, ceil_div(int(sizes["B"]), int(sizes["RUN"])), 1), (1, 1, 1)
 
 
+def _weight_items(defines: Defines, sizes: Sizes) -> Geometry:
+    return (int(sizes["ITEMS"]), 1, 1), (1, 1, 1)
+
+
 PACK = Kernel("winograd_pack", ("r", "w"), _pack_items, dict.fromkeys(("LANES", "B", "RUN"), "int"),
               {"W": 8, "V": 4, "TURNED": 0})
 WINOGRAD = Kernel("winograd", ("r", "r", "w", "w"), _items, dict.fromkeys(_SIZES, "int"),
                   {"R": 4, "NV": 2, "V": 4, "VX": 4, **EPILOGUE},
                   space={"R": (4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (4, 8, 16)})
-KERNELS = (PACK, WINOGRAD)
+WEIGHT = Kernel("winograd_weight", ("r", "r", "w", "w"), _weight_items,
+                dict.fromkeys((*_SIZES[:9], "ROWS", "COLUMNS", "TILES", "CHUNK"), "int"),
+                {"R": 4, "NV": 2, "V": 4, "VX": 4},
+                space={"R": (4, 6, 8, 12), "NV": (1, 2, 3, 4), "V": (4, 8, 16)})
+KERNELS = (PACK, WINOGRAD, WEIGHT)
 
 
 def tiles_of(sizes: Mapping[str, int | float]) -> int:
@@ -68,12 +79,19 @@ def is_worth(sizes: Mapping[str, int], share: float) -> bool:
     return done - 16 * tiles_of(sizes) > 9 * WORTH
 
 
-def is_right(conv: Conv, turned: bool) -> bool:
-    """Whether it computes this convolution, or its gradient of x (`turned`)."""
+def is_right(conv: Conv, op: str) -> bool:
+    """Whether there are tiles that compute this pass of a convolution."""
     plain = (conv.groups == 1 and conv.kernel == (3, 3)
              and conv.stride == conv.dilation == (1, 1) and not conv.has_few_inner)
-    multiple = 16 if turned else 4
+    multiple = 16 if op == "conv_grad_input" else 4
     return plain and conv.inner % multiple == 0 and conv.outer % multiple == 0
+
+
+def takes(conv: Conv, op: str, tile: Mapping[str, int]) -> bool:
+    """Whether this tile is one of them. Weights are turned in squares of 16."""
+    if op == "conv_grad_weight":
+        return gcd(WEIGHT_ROWS, conv.inner) % tile["R"] == 0 and conv.outer % tile["V"] == 0
+    return op == "conv" or panel_width(tile) % 16 == 0
 
 
 @dataclass(frozen=True)
@@ -98,7 +116,7 @@ class Winograd:
                           "TURNED": int(self.turned)}, node=self.node)
         sizes = self._shared(panels)
         items = sizes["BLOCKS"] * ceil_div(panels, sizes["PANELS"])
-        room = self.scratch((items * 16 * sizes["TILES"] * (inner + _LINE + width),))
+        room = self.scratch((items * 16 * (sizes["TILES"] * (inner + _LINE + width) + _LINE),))
         access = ("r", "r", "w", "w", *("r" for _ in then.operands))
         return pack, WINOGRAD.step(
             (source, packed, room, out, *then.operands), sizes,
@@ -118,4 +136,31 @@ class Winograd:
         pads = {}
         if self.turned:                         # the last tap comes first: see winograd_pack.cl
             pads = {name: self.sizes[name] + 2 for name in ("PAD_H", "PAD_W")}
-        return {**self.sizes, **pads, "TILES": tiles, "BLOCKS": blocks, "PANELS": ceil_div(panels, apart)}
+        return {**self.sizes, **pads, "TILES": tiles, "BLOCKS": blocks,
+                "PANELS": ceil_div(panels, apart)}
+
+
+
+
+def weight_steps(dy: Value, x: Value, dw: Value, *, conv: Conv, tile: Mapping[str, int],
+                 spec: DeviceSpec, scratch: Callable[[Shape], Value], node: int = 0,
+                 flops: int = 0) -> tuple[Step, ...]:
+    """dw = the gradient of w for dy: over chunks of tiles if there are too few blocks for all
+    cores, then their sum."""
+    sizes, width = grad_weight_sizes(conv), panel_width(tile)
+    all_tiles, wanted = tiles_of(sizes), ITEMS * spec.compute_units
+    rows = min(WEIGHT_ROWS, conv.inner)
+    columns = min(max(WEIGHT_COLUMNS // width, 1), ceil_div(conv.outer, width)) * width
+    blocks = ceil_div(conv.inner, rows) * ceil_div(conv.outer, columns)
+    chunk = max(ceil_div(all_tiles, ceil_div(2 * wanted, blocks)), min(WEIGHT_TILES, all_tiles))
+    chunks, deep = ceil_div(all_tiles, chunk), min(WEIGHT_TILES, chunk)
+    items = min(wanted, blocks * chunks)
+    room = scratch((items * 16 * (rows * columns + deep * (rows + columns) + 3 * _LINE),))
+    part = dw if chunks == 1 else scratch((chunks, *dw.shape))
+    step = WEIGHT.step((dy, x, room, part), {
+        **sizes, "ROWS": rows, "COLUMNS": columns, "TILES": deep, "CHUNK": chunk, "ITEMS": items},
+        {**tile, "VX": dividing_width(gcd(rows, conv.inner))}, node=node, flops=flops)
+    if chunks == 1:
+        return (step,)
+    total = {"OUTER": 1, "REDUCE": chunks, "INNER": dw.size}
+    return step, SUM_AXIS.step((part, dw), total, node=node)

@@ -18,10 +18,11 @@ from handtorch.kernels.variant import FORMS, Variant
 from handtorch.tune.family import EPILOGUE, PLAIN, Family, cheapest, make_node
 
 _TILE: Mapping[str, Sequence[int]] = {"IMAGES_FIRST": (0, 1), **TILE.space}
+_WINOGRAD = {k: v for k, v in TILE.space.items() if k in ("R", "NV", "V")}
 _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "conv_direct": _TILE, "conv_packed": _TILE,
     "conv_dot": {**_TILE, "V": (4, 8, 16)},
-    "conv_winograd": {k: v for k, v in TILE.space.items() if k in ("R", "NV", "V")},
+    "conv_winograd": _WINOGRAD, "conv_weight_winograd": _WINOGRAD,
     "conv_weight": {"CHUNK": (256, 1024, 4096), "ITEMS": (16, 64, 256, 4096),
                     "SOME": (0, 64, 128, 512), **WEIGHT.space},
     "conv_weight_packed": {"CHUNK": (256, 1024, 4096), "ITEMS": (8, 16, 32, 64),
