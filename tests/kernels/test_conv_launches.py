@@ -67,7 +67,9 @@ def names(c: Conv, kind: str) -> list[str]:
     (conv(64, 32, 3, groups=64), "forward", ["depthwise"]),
     (conv(64, 32, 3, groups=64), "grad_input", ["depthwise"]),
     (conv(512, 4, 3), "grad_weight", ["conv_weight_packed"]),
-    (conv(64, 32, 3), "grad_weight", ["conv_weight_packed"]),
+    (conv(64, 32, 3), "grad_weight", ["winograd_weight", "sum_axis"]),
+    (conv(256, 8, 3), "grad_weight", ["winograd_weight"]),      # enough blocks for all cores
+    (conv(64, 32, 3, stride=2), "grad_weight", ["conv_weight_packed"]),
     (conv(64, 32, 3, groups=64), "grad_weight", ["depthwise_weight", "sum_axis"])])
 def test_launches(c: Conv, kind: str, kernels: list[str]) -> None:
     assert names(c, kind) == kernels
