@@ -75,9 +75,10 @@ def test_all_runs_every_study_into_one_file_and_one_page(
     code, out, _ = call("study", "all", "--quick", "--device", opencl_device.short)
     assert code == 0
     (file,), (page,) = tmp_path.glob("runs/all-*.htr"), tmp_path.glob("runs/all-*.html")
-    told, _, learnt = out.partition("\n\nWhat was learnt about this device:\n")
-    assert told == (f"table of one\n\ntable of two\n\nrun file  runs/{file.name}\n"
-                    f"page      runs/{page.name}")
+    told, _, rest = out.partition("What was learnt about this device:\n")
+    learnt, _, files = rest.partition("\n\n")
+    assert told == "table of one\n\ntable of two\n\n"
+    assert files == f"run file  runs/{file.name}\npage      runs/{page.name}\n"
     assert learnt.startswith(f"{opencl_device.label} is {opencl_device.spec.name}, ")
     assert len(learnt.splitlines()) == 1        # made-up studies teach nothing else
     assert capsys.readouterr().err == "one done\ntwo done\n"

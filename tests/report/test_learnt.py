@@ -77,8 +77,8 @@ def quick(run: Run) -> Run:
 WHOLE = """\
 gpu is Adreno 640, 2 compute units, on the host's own cores, 4 GiB, driver 512.0, passed its \
 self-test.
-A captured PyTorch step learns digits to 96.4%, PyTorch itself to 96.1%; it is 3.83 times as fast as \
-PyTorch.
+A captured PyTorch step learns digits to 96.4%, PyTorch itself to 96.1%; it is 3.83 times as fast \
+as PyTorch.
 Matrix products reach 126 GFLOPS (n = 512), 66.3 times the naive kernel's 1.9, 0.92 times as \
 fast as the CPU's BLAS.
 Op by op, copies are 34 to 42 % of kernels and copies (published for phones: 91 %); kept on the \

@@ -12,7 +12,17 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.record import Run, RunWriter, read_run
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.studies import sgemm
-from handtorch.studies.sgemm import CHOSEN, COLUMNS, LADDER, NUMPY, TORCH, Point, judge, ratios, table
+from handtorch.studies.sgemm import (
+    CHOSEN,
+    COLUMNS,
+    LADDER,
+    NUMPY,
+    TORCH,
+    Point,
+    judge,
+    ratios,
+    table,
+)
 from handtorch.studies.study import HOST, Setting, record_setting
 
 pytestmark = pytest.mark.spread

@@ -243,8 +243,8 @@ def judge(points: list[Point], device: FoundDevice, others: float | None = None)
         answer += ". Nothing is said of which is faster."
     elif abs(ratio - 1) <= spread:
         doubt = "the ratio differs from 1 by no more than its spread"
-        answer += (f". No difference can be told: the chosen kernel is {ratio:.2f} times as fast in "
-                   f"the middle round, and the rounds spread by {spread:.2f}.")
+        answer += (f". No difference can be told: the chosen kernel is {ratio:.2f} times as fast "
+                   f"in the middle round, and the rounds spread by {spread:.2f}.")
     else:
         doubt, answer = "", f"{answer}, so that it is {ratio:.2f} times as fast as BLAS."
     holds = None if doubt else ratio > 1 and naive < blas
