@@ -187,7 +187,9 @@ def told(found: Why) -> str:
                   f"     {change.what}", f"     try: {change.how}"]
     lines.append("Operations, longest first:")
     for op in found.ops[:_OPS]:
-        peak = f", {100 * op.of_peak:.0f} % of what the device allows" if op.of_peak else ""
+        share = 100 * (op.of_peak or 0.0)
+        peak = "" if not share else (f", {share:.0f} % of what the device allows" if share >= 1 else
+                                     ", less than 1 % of what the device allows")
         where = ", ".join(filter(None, (op.layer, op.phase, op.source_line)))
         lines.append(f"  {_ms(op.time_ns):>10}  {op.op}: bound by {op.bound}{peak}  ({where})")
     for side in found.beside[:_OPS] if any(s.here_ns > s.torch_ns for s in found.beside) else ():
