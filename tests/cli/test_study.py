@@ -171,6 +171,30 @@ def test_no_name_and_a_wrong_name(studies: Callable[..., None], tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
+class Leaving(Fake):
+    """A study that leaves something for those after it, and tells what it was left."""
+
+    def run(self, at: Setting) -> str:
+        told = f"{self.__name__} was left {at.found}\n"
+        at.found[self.__name__] = 7
+        super().run(at)
+        return told
+
+
+def test_a_study_is_told_what_those_before_it_in_the_run_left(
+        studies: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    studies(one=nothing, two=nothing)
+    for name in ("one", "two"):
+        monkeypatch.setitem(sys.modules, f"fake_study_{name}", Leaving(name))
+    assert call("study", "all")[1].startswith("one was left {}\n\ntwo was left {'one': 7}\n\n")
+    assert call("study", "two")[1].startswith("two was left {}\n")
+
+
+def test_the_days_of_daily_are_there_before_training_judges_by_them() -> None:
+    names = list(STUDIES)
+    assert names.index("daily") < names.index("training")
+
+
 def test_it_is_a_command() -> None:
     assert cli.COMMANDS["study"] == command.__name__
 
