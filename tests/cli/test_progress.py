@@ -127,6 +127,8 @@ def test_a_text_that_does_not_fit_takes_the_place_of_the_bar() -> None:
         f"[{'#' * 10}{' ' * 10}] 50 %, about 60 s left: {text}"
     assert progress.fitted(0.5, 60.0, text, 79) == f"[#####     ] 50 %, about 60 s left: {text}"
     assert progress.fitted(0.5, 60.0, text, 65) == f"50 %, about 60 s left: {text}"
+    assert progress.fitted(0.5, 60.0, f"{text}; one more hour", 65) == \
+        f"50 %, about 60 s left: {text}"
     assert progress.fitted(0.5, 60.0, text, 40) == "50 %, about 60 s left: training: Char..."
 
 

@@ -108,12 +108,14 @@ class Course:
 
 
 def fitted(share: float | None, left_s: float | None, text: str, wide: int) -> str:
-    """Bar, time left and text; in too narrow a line the bar goes first, and then the text's end."""
+    """Bar, time left and text; in too narrow a line the bar goes first, then what follows the last
+    semicolon, and then the text's end."""
     line = f"{_ahead(share, left_s)}{text}"
     for cells in _BARS:
         bar = f"[{'#' * round((share or 0.0) * cells):<{cells}}] "
         if len(bar) + len(line) <= wide:
             return bar + line
+    line = line if len(line) <= wide else line.rpartition("; ")[0] or line
     return line if len(line) <= wide else f"{line[:wide - 3].rstrip()}..."
 
 

@@ -108,7 +108,8 @@ def judge_load(rows: Sequence[Row], question: str) -> Verdict:
     by_word: dict[str, list[str]] = {}
     for band in BANDS:
         by_word.setdefault(_word(ours[band].value), []).append(band)
-    told = ", ".join(f"{word} under {' and '.join(bands)} load" for word, bands in by_word.items())
+    told = "; ".join(f"{word} under {', '.join(bands)} load" if len(bands) < len(BANDS) else
+                     f"{word} under every load" for word, bands in by_word.items())
     open_ = {band: ours[band].value_reason for band in PAPER_DEVICE_WINS
              if ours[band].value is None}
     same = all(ours[band].value == wins for band, wins in PAPER_DEVICE_WINS.items())

@@ -65,7 +65,7 @@ def run(at: Setting) -> str:
     at.record.add(*verdicts, *mixed)
     told = "".join(f"{v.question}\n{v.answer}\n" for v in (*verdicts[:2], *mixed))
     return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place),
-                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", memory_text(found), told,
+                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", told,
                       observations_text(findings)))
 
 

@@ -81,10 +81,11 @@ def observations_text(found: Sequence[Finding]) -> str:
         else:
             word = "holds" if one.holds else "does not hold"
             told += f"{number:>3}. {statement}: {word}.\n     {one.figures}\n"
-    for reason, numbers in open_.items():
-        told += (f"Of the paper's 12 observations {len(numbers)} cannot be judged here "
-                 f"({', '.join(numbers)}): {reason}.\n")
-    return told
+    if open_:
+        told += (f"{sum(map(len, open_.values()))} of the paper's {len(OBSERVATIONS)} observations "
+                 "cannot be judged here:\n")
+    return told + "".join(f"  {', '.join(numbers)}: {reason}\n"
+                          for reason, numbers in open_.items())
 
 
 def lines(rows: Sequence[Sequence[str]]) -> str:
