@@ -1,13 +1,15 @@
 """The examples of the README and of docs run as they stand there.
 
 Blocks that begin with ```python and ```sh are run, in order and in an empty folder; those marked
-`notest` need what this machine does not have. A block that begins with `# NAME.py` is also a file
-of that name; of a shell block the lines that call handtorch are run."""
+`notest` need what this machine does not have. Each block of Python stands alone, and is kept as a
+file where it begins with `# NAME.py`; of a shell block the lines that call handtorch are run, and
+the one that goes to a folder of one's own: nothing may be left outside of it."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import sys
@@ -22,6 +24,7 @@ ROOT = Path(__file__).parents[1]
 README, STATE = ROOT / "README.md", ROOT / "docs" / "state.md"
 OFFLOAD = ROOT / "docs" / "offload.md"
 HOW_TO = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+OWN = "my"                                          # the folder that the examples go to
 LONG = ("android-termux", "fit-a-memory-budget")    # every kernel is tried; launches are timed
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -29,17 +32,22 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 def run_page(page: Path) -> tuple[dict[str, Any], str]:
     """All blocks of a page, here: the names that its Python has made, and all that was printed."""
-    names: dict[str, Any] = {"__name__": page.stem}
+    names: dict[str, Any] = {}
     out, err = io.StringIO(), io.StringIO()
     for kind, text in BLOCK.findall(page.read_text()):
         if kind == "python":
             if named := re.match(r"# (\w+\.py)\n", text):
                 Path(named[1]).write_text(text)
+            own: dict[str, Any] = {"__name__": page.stem}
             with contextlib.redirect_stdout(out):
-                exec(compile(text, page.name, "exec"), names)
+                exec(compile(text, page.name, "exec"), own)
+            names |= own
             continue
         for line in text.replace("\\\n", " ").splitlines():
             words = shlex.split(line, comments=True)
+            if words == ["mkdir", "-p", OWN, "&&", "cd", OWN]:
+                Path(OWN).mkdir()
+                os.chdir(OWN)
             if words[:1] == ["handtorch"]:
                 with contextlib.redirect_stderr(err):
                     code = main(words[1:], out, err)
@@ -51,7 +59,7 @@ def run_page(page: Path) -> tuple[dict[str, Any], str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty one to be in, as somebody has who tries a page."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.syspath_prepend("")             # the folder one is in, wherever that is
     monkeypatch.delitem(sys.modules, "net", raising=False)
     return tmp_path
 
@@ -64,9 +72,10 @@ def test_a_how_to_does_what_it_says(page: Path, opencl_device: Any, folder: Path
                                     monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HANDTORCH_DEVICE", opencl_device.label)
     names, out = run_page(page)
+    assert [p.name for p in folder.iterdir()] in ([], [OWN])
     match page.stem:
         case "train-my-own-model":
-            assert names["accuracy"] > 0.95 and (folder / "better.ht").exists()
+            assert names["accuracy"] > 0.95 and (folder / OWN / "better.ht").exists()
         case "personalise-the-last-layer":
             assert names["changed"] == ["1.weight", "1.bias"]
         case "fit-a-memory-budget":
@@ -85,7 +94,12 @@ def test_the_commands_of_the_readme_do_it(opencl_device: Any, folder: Path,
     """Those outside its table; each leaves what the next one needs."""
     monkeypatch.setenv("HANDTORCH_DEVICE", opencl_device.label)
     _, out = run_page(README)
-    assert "labels met" in out and (folder / "more.ht").exists()
+    assert "labels met" in out and (folder / OWN / "more.ht").exists()
+    assert [p.name for p in folder.iterdir()] == [OWN]
+
+
+def test_git_ignores_the_folder_of_the_examples() -> None:
+    assert f"/{OWN}/" in (ROOT / ".gitignore").read_text().splitlines()
 
 
 def test_links_lead_somewhere() -> None:

@@ -149,3 +149,12 @@ def test_a_run_that_does_not_fit_is_exit_1() -> None:
 def test_only_a_sheet_has_processors(sheet: str) -> None:
     code, _, err = call("Model1", "--device", sheet, "--processor", "cpu")
     assert code == EXIT_ERROR and "--processor cpu: only a sheet has several" in err
+
+
+def test_a_name_that_the_zoo_has_not_is_answered_before_anything_is_captured(
+        sheet: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for more in ((), ("--infer",)):
+        code, out, err = call("names", "--device", sheet, *more)
+        assert (code, out) == (EXIT_ERROR, "")
+        assert err.startswith("handtorch: no model 'names' in the zoo: there is DenseNet40_12, ")
+        assert capsys.readouterr().err == ""

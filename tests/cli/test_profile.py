@@ -67,7 +67,7 @@ def test_torch_beside_it_the_reasons_and_a_trace(opencl_device: FoundDevice, tmp
     assert code == EXIT_OK
     assert "Model1 b8 on torch cpu, training: 5 steps recorded" in out
     assert f"Model1 b8 on {opencl_device.label}: a step takes" in out
-    assert "The next step is foretold within" in out
+    assert "the next step is foretold takes 10 steps to say, and here are 5." in out
     assert out.endswith(f"run file  {kept}\ntrace     {path}\n")
     names = {e["name"] for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"}
     assert {n.startswith("aten::") for n in names} == {True, False}      # both sides
@@ -114,6 +114,8 @@ def test_a_function_of_the_users(opencl_device: FoundDevice, tmp_path: Path,
     assert code == EXIT_OK
     assert out.startswith(f"my_net:made on {opencl_device.label}, inference: 5 steps recorded")
     assert "overhead of this profile, of a step: not measured" in out
+    assert out.endswith("Nothing was kept: --out NAME.htr keeps it for `handtorch why` and "
+                        "`handtorch report`.\n")
     assert f"Event times of my_net:made on {opencl_device.label}, every launch waited for" in out
     code, _, err = call("my_net:wrong")
     assert code == EXIT_ERROR

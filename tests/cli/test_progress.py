@@ -105,7 +105,7 @@ def test_a_bar_on_a_terminal_is_drawn_over_itself(
     drawn = err.getvalue()
     assert drawn.endswith("\n") and drawn.count("\n") == 1
     first, *_ = bars = [bar.rstrip("\n") for bar in drawn.split("\r")[1:]]
-    assert first.startswith("[" + " " * 20 + "] 0 %, about 2 min left: one: first")
+    assert first == "0 %, about 2 min left: one: first, with a text that is f..."
     assert all(len(bar) == 59 for bar in bars)
     assert re.match(r"\[##? +\] \d+ %, about \d+ min left: one: second +$", bars[-1])
 
@@ -119,6 +119,17 @@ def test_the_bar_goes_on_while_a_study_says_nothing(monkeypatch: pytest.MonkeyPa
         while err.getvalue().count("\r") < 4:
             pass                                # ends as soon as the thread has drawn
     assert err.getvalue().count("working") >= 4
+
+
+def test_a_text_that_does_not_fit_takes_the_place_of_the_bar() -> None:
+    text = "training: CharCNN, batch 16, on intel"
+    assert progress.fitted(0.5, 60.0, text, 90) == \
+        f"[{'#' * 10}{' ' * 10}] 50 %, about 60 s left: {text}"
+    assert progress.fitted(0.5, 60.0, text, 79) == f"[#####     ] 50 %, about 60 s left: {text}"
+    assert progress.fitted(0.5, 60.0, text, 65) == f"50 %, about 60 s left: {text}"
+    assert progress.fitted(0.5, 60.0, f"{text}; one more hour", 65) == \
+        f"50 %, about 60 s left: {text}"
+    assert progress.fitted(0.5, 60.0, text, 40) == "50 %, about 60 s left: training: Char..."
 
 
 @pytest.mark.parametrize(("seconds", "said"), [

@@ -75,9 +75,10 @@ def test_all_runs_every_study_into_one_file_and_one_page(
     code, out, _ = call("study", "all", "--quick", "--device", opencl_device.short)
     assert code == 0
     (file,), (page,) = tmp_path.glob("runs/all-*.htr"), tmp_path.glob("runs/all-*.html")
-    told, _, learnt = out.partition("\n\nWhat was learnt about this device:\n")
-    assert told == (f"table of one\n\ntable of two\n\nrun file  runs/{file.name}\n"
-                    f"page      runs/{page.name}")
+    told, _, rest = out.partition("What was learnt about this device:\n")
+    learnt, _, files = rest.partition("\n\n")
+    assert told == "table of one\n\ntable of two\n\n"
+    assert files == f"run file  runs/{file.name}\npage      runs/{page.name}\n"
     assert learnt.startswith(f"{opencl_device.label} is {opencl_device.spec.name}, ")
     assert len(learnt.splitlines()) == 1        # made-up studies teach nothing else
     assert capsys.readouterr().err == "one done\ntwo done\n"
@@ -168,6 +169,30 @@ def test_no_name_and_a_wrong_name(studies: Callable[..., None], tmp_path: Path) 
     assert call("study", "tea")[2] == ("handtorch: no study 'tea': there is one\n"
                                        "  try: `handtorch study --list`\n")
     assert list(tmp_path.iterdir()) == []
+
+
+class Leaving(Fake):
+    """A study that leaves something for those after it, and tells what it was left."""
+
+    def run(self, at: Setting) -> str:
+        told = f"{self.__name__} was left {at.found}\n"
+        at.found[self.__name__] = 7
+        super().run(at)
+        return told
+
+
+def test_a_study_is_told_what_those_before_it_in_the_run_left(
+        studies: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    studies(one=nothing, two=nothing)
+    for name in ("one", "two"):
+        monkeypatch.setitem(sys.modules, f"fake_study_{name}", Leaving(name))
+    assert call("study", "all")[1].startswith("one was left {}\n\ntwo was left {'one': 7}\n\n")
+    assert call("study", "two")[1].startswith("two was left {}\n")
+
+
+def test_the_days_of_daily_are_there_before_training_judges_by_them() -> None:
+    names = list(STUDIES)
+    assert names.index("daily") < names.index("training")
 
 
 def test_it_is_a_command() -> None:

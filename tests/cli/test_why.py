@@ -38,7 +38,7 @@ def test_it_names_the_cause_and_foretells(file: str) -> None:
     code, out, _ = call(file)
     assert code == EXIT_OK
     assert "1. saves 9.667 ms (94 %): slow kernel" in out
-    assert "1 steps foretell the rest of the run within 5 %" in out
+    assert "foretold takes 10 steps to say, and here are 4." in out
 
 
 def test_json_is_one_record(file: str) -> None:

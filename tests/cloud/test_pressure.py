@@ -42,4 +42,4 @@ def test_a_heap_that_is_large_enough_one_that_is_not_and_a_kill(tmp_path: Path) 
 def test_what_is_no_model_is_told(tmp_path: Path) -> None:
     (tmp_path / "x.ht").write_bytes(b"no model")
     found = Way(str(tmp_path / "x.ht"), Given("opencl", "ref")).loaded()
-    assert found.failed.startswith("BadFile")
+    assert "x.ht cannot be used: it begins with" in found.failed

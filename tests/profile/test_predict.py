@@ -79,11 +79,16 @@ def test_nothing_is_said_of_one_step() -> None:
 
 
 def test_a_run_that_cannot_be_foretold_says_so() -> None:
-    found = predictability([MS, 2 * MS])
+    found = predictability([MS * (1 + 0.1 * (i % 3)) for i in range(11)] + [3 * MS])
     assert found is not None and found.needed is None
-    assert told(found).endswith(
-        "The rest of the run was not foretold within 5 % by any beginning of it.\n"
-        "  after    1 steps: 1 more take 1.0 ms, took 2.0 ms (-50.0 %)")
+    assert "No beginning of the run foretold its rest within 5 %.\n" in told(found)
+    assert "\n  after    5 steps: 7 more take 7.7 ms, took 9.6 ms (-19.8 %)\n" in told(found)
+    found = predictability([MS, 2 * MS])
+    assert found is not None and told(found) == (
+        "How well the next step is foretold takes 10 steps to say, and here are 2.")
+    wild = predictability([MS * 10 ** (i % 3) for i in range(12)])
+    assert wild is not None and told(wild) == (
+        "The time of the next step cannot be foretold: the 12 steps here differ too much.")
     (*_, row) = results("m", "gpu", found)
     assert row.value is None
     assert row.value_reason == "no beginning of these 2 steps did"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from handtorch.profile.columns import table
@@ -66,10 +67,9 @@ def run() -> Run:
 
 
 TOLD = """\
-net b8 on gpu, training: 2 steps recorded, 10.000 ms each on average
-median 10.000 ms, middle half within 0.500 ms
-800.0 samples a second
-device busy 70.0 % of the time
+net b8 on gpu, training: 2 steps recorded, median 10.000 ms, middle half within 0.500 ms
+800.0 samples a second (median)
+Below are means of all 2 steps: 10.000 ms each, the device busy 70.0 % of the time
 
 where a step's time goes      ms    share
 device busy                7.000   70.0 %
@@ -116,6 +116,16 @@ def test_own_times_add_up_to_the_busy_time() -> None:
     (group,) = groups(run())
     assert group.busy_ns == 14_000_000 and group.wall_ns == 20_000_000
     assert group.busy_ns + sum(group.idle.values()) == group.wall_ns
+
+
+def test_a_hiccup_is_in_the_median_and_in_no_mean() -> None:
+    base = run()
+    slow = replace(base.steps[1], id=2, number=2, start_ns=20_000_000, end_ns=70_000_000)
+    its = replace(base.launches[0], step=2, start_ns=21_000_000, end_ns=60_000_000)
+    told = text(replace(base, steps=(*base.steps, slow), launches=(*base.launches, its)))
+    assert told.startswith("net b8 on gpu, training: 3 steps recorded, median 10.000 ms")
+    assert "Below are means of 2 usual steps (the others took more than twice the median): " \
+        "10.000 ms each, the device busy 70.0 % of the time\n" in told
 
 
 def test_of_many_kernels_the_rest_is_one_line() -> None:

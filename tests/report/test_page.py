@@ -219,8 +219,10 @@ def test_a_full_disk_keeps_the_older_page(
 def test_of_many_verdicts_those_that_nothing_decides_are_folded(run: Run, parse: Any) -> None:
     (yes,) = run.verdicts
     open_ = replace(yes, holds=None, holds_reason="no sensor")
-    page = parse(render(replace(run, verdicts=(*[open_] * 8, yes))))
-    folded = [e for e in page.all("li", "open") if "details." in e.inside]
-    assert len(folded) == 8
-    assert "8 questions that cannot be judged here, and why" in [
+    other = replace(open_, holds_reason="too busy")
+    page = parse(render(replace(run, verdicts=(*[open_] * 8, yes, other))))
+    folded = [e.text for e in page.all("li", "open") if "details." in e.inside]
+    assert [text.partition("Level")[0] for text in folded] == [
+        "sgemm: 8 cannot be judgedno sensor", "sgemm: cannot be judged"]    # a reason is said once
+    assert "9 questions that cannot be judged here, and why" in [
         e.text for e in page.all("summary")]

@@ -74,7 +74,8 @@ def test_the_verdict_is_the_papers_order_or_unknown() -> None:
     assert judge_load(winners(**papers), "?").holds is True
     other = judge_load(winners(**papers | {"high": True}), "?")
     assert other.holds is False and other.answer == (
-        "Quicker here: device under no load, device under low load, device under medium load, "
-        "device under high load.")
+        "Quicker here: device under every load.")
     tie = judge_load(winners(**papers | {"low": None}), "?")
+    assert tie.answer == ("Quicker here: device under no, medium load; unknown under low load; "
+                          "cpu under high load.")
     assert tie.holds is None and tie.holds_reason == "low load: a tie"

@@ -12,7 +12,17 @@ from handtorch.graph.device_spec import GENERIC
 from handtorch.record import Run, RunWriter, read_run
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.studies import sgemm
-from handtorch.studies.sgemm import BEST, COLUMNS, LADDER, NUMPY, TORCH, Point, judge, ratios, table
+from handtorch.studies.sgemm import (
+    CHOSEN,
+    COLUMNS,
+    LADDER,
+    NUMPY,
+    TORCH,
+    Point,
+    judge,
+    ratios,
+    table,
+)
 from handtorch.studies.study import HOST, Setting, record_setting
 
 pytestmark = pytest.mark.spread
@@ -47,7 +57,7 @@ def test_a_run_records_every_side_at_every_size(tiny: None, opencl_device: Found
         assert r.value is not None or r.value_reason == "torch is not installed"
         assert (r.repeats > 0) == (r.value is not None)
     by_clock = [r for r in run.results if r.name == "rate by device clock"]
-    assert {r.subject for r in by_clock} <= {*LADDER, BEST}
+    assert {r.subject for r in by_clock} <= {*LADDER, CHOSEN}
     (ratio,) = [r for r in run.results if r.unit == "x"]
     assert (ratio.x_value, ratio.repeats) == (20, 2)
     assert run.published[5].subject == "OnePlus 8 Pro GPU, optimised"
@@ -66,7 +76,7 @@ def test_without_torch_its_column_is_unknown_with_a_reason(
     text, run = run_on(opencl_device, tmp_path / "run.htr")
     (missing,) = [r for r in run.results if r.subject == TORCH]
     assert (missing.value, missing.value_reason) == (None, "torch is not installed")
-    assert text.splitlines()[2].split()[-1] == "-"
+    assert text.splitlines()[4].split()[-1] == "-"
 
 
 def made(**rates: tuple[float, ...]) -> list[Point]:
@@ -74,36 +84,39 @@ def made(**rates: tuple[float, ...]) -> list[Point]:
 
 
 def test_the_ratio_is_taken_round_by_round_against_the_better_blas() -> None:
-    points = made(best=(100.0, 120.0), NumPy=(90.0, 50.0), torch=(80.0, 100.0))
+    points = made(chosen=(100.0, 120.0), NumPy=(90.0, 50.0), torch=(80.0, 100.0))
     assert ratios(points, 512) == (1.25, 1.2)
     assert ratios(points, 256) == ()
-    assert ratios(made(best=(1.0,)), 512) == ()
+    assert ratios(made(chosen=(1.0,)), 512) == ()
 
 
 def test_a_win_a_loss_and_a_draw() -> None:
     naive = {"naive": (2.0,), "vector_16": (40.0,)}
-    won = judge(made(**naive, best=(220.0, 230.0, 225.0), NumPy=(200.0, 200.0, 200.0)), CPU)
+    won = judge(made(**naive, chosen=(220.0, 230.0, 225.0), NumPy=(200.0, 200.0, 200.0)), CPU)
     assert won.holds is True
-    assert won.answer == ("On pocl at n = 512: naive 2, with tiles or vectors 40, with register "
-                          "tiles 225 GFLOPS, above the CPU's BLAS (the same cores) at 200 "
-                          "(1.12 x).")
-    lost = judge(made(**naive, best=(100.0, 101.0), torch=(200.0, 200.0)), GPU)
+    assert won.answer == ("On pocl at n = 512: naive 2, with tiles or vectors 40, with the chosen "
+                          "kernel 225 GFLOPS; the CPU's BLAS (the same cores) 200, so that it is "
+                          "1.12 times as fast as BLAS.")
+    lost = judge(made(**naive, chosen=(100.0, 101.0), torch=(200.0, 200.0)), GPU)
     assert lost.holds is False
-    assert "below the CPU's BLAS at 200 (0.50 x)" in lost.answer
-    drawn = judge(made(**naive, best=(190.0, 210.0), torch=(200.0, 200.0)), GPU)
+    assert lost.answer.endswith("BLAS 200, so that it is 0.50 times as fast as BLAS.")
+    drawn = judge(made(**naive, chosen=(190.0, 210.0), torch=(200.0, 200.0)), GPU)
     assert drawn.holds is None
     assert drawn.holds_reason == "the ratio differs from 1 by no more than its spread"
-    assert "level with" in drawn.answer
-    no_loss = judge(made(naive=(300.0,), best=(400.0, 401.0), torch=(200.0, 200.0)), GPU)
+    assert drawn.answer.endswith("BLAS 200. No difference can be told: the chosen kernel is 1.00 "
+                                 "times as fast in the middle round, and the rounds spread by "
+                                 "0.10.")
+    no_loss = judge(made(naive=(300.0,), chosen=(400.0, 401.0), torch=(200.0, 200.0)), GPU)
     assert no_loss.holds is False               # there was no loss to turn
 
 
 def test_on_a_busy_machine_nothing_is_judged() -> None:
-    points = made(naive=(2.0,), best=(300.0, 301.0), torch=(100.0, 100.0))
+    points = made(naive=(2.0,), chosen=(300.0, 301.0), torch=(100.0, 100.0))
     busy = judge(points, CPU, others=0.63)
     assert busy.holds is None
     assert busy.holds_reason == ("other programs used 63% of this machine's cores meanwhile: "
                                  "run it again")
+    assert busy.answer.endswith("(the same cores) 100. Nothing is said of which is faster.")
     assert judge(points, CPU, others=0.02).holds is True
     assert judge(points, CPU, others=None).holds is True
 
@@ -117,8 +130,8 @@ def test_the_share_of_others_is_recorded_or_unknown() -> None:
 def test_the_table_has_sizes_down_and_sides_across() -> None:
     points = [Point("naive", 32, (1.0, 3.0, 2.25), 9), Point(TORCH, 32, (), 0, unknown="none"),
               Point("naive", 64, (10.0,), 9)]
-    title, head, first, second = table(points).splitlines()
-    assert title == "GFLOPS, median of the blocks"
+    *legend, head, first, second = table(points).splitlines()
+    assert "\n".join(legend) == sgemm.LEGEND
     assert head.split()[:2] == ["n", "naive"]
     assert first.split() == ["32", "2.2", *"-" * 11]
     assert second.split()[:2] == ["64", "10.0"]

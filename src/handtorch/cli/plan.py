@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
-from handtorch.cli.of_zoo import captured_model, captured_run
+from handtorch.cli.of_zoo import captured_model, captured_run, entry_of
 from handtorch.errors import BadInput, NoDevice, nearest
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ EXAMPLE = "handtorch plan ResNet50 --batch 16 --memory 2GiB --device nexus-5"
 COMMON: tuple[str, ...] = ()
 _PARTS = (1.0, 0.75, 0.5)
 _MOST_ROWS = 1 << 20
+_EXAMPLES = ("handtorch plan ResNet50", "handtorch plan ResNet50 --infer")
 
 
 def add_args(parser: ArgumentParser) -> None:
@@ -76,6 +77,7 @@ def run(args: Namespace, out: TextIO) -> int:
     from handtorch.runtime.opencl.executor import OpenCLExecutor
 
     target = _device(args.device, args.processor)
+    entry_of(args.model, asked=f"plan {args.model}", example=_EXAMPLES[args.infer])
     if args.infer:
         return _run_of_model(args, target, out)
     spec = target.spec
@@ -113,7 +115,7 @@ def _run_of_model(args: Namespace, target: Target, out: TextIO) -> int:
 
     sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
     graph = captured_run(args.model, args.batch, args.form, asked=f"plan {args.model}",
-                         example="handtorch plan ResNet50 --infer")
+                         example=_EXAMPLES[True])
     program = compile_graph(graph, target.spec)
     told, plan = _simulated(args, target, program), program.plan
     memory = as_bytes(args.memory) if args.memory else None
@@ -211,7 +213,7 @@ def _simulated_record(told: Simulated | None) -> dict[str, Any]:
 
 def _captured(args: Namespace, batch: int) -> Graph:
     return captured_model(args.model, batch, args.form, asked=f"plan {args.model}",
-                          example="handtorch plan ResNet50")
+                          example=_EXAMPLES[False])
 
 
 def _rows(fitting: Fitting, memory: int | None) -> list[Row]:

@@ -31,6 +31,8 @@ _CHECKED = 5
 _PAIRS = 10
 _QUICK_STEPS, _QUICK_PAIRS = 5, 6
 _SAMPLE = "digits"
+_NOT_KEPT = ("Nothing was kept: --out NAME.htr keeps it for `handtorch why` and `handtorch "
+             "report`.\n")
 
 
 def add_args(parser: ArgumentParser) -> None:
@@ -100,7 +102,8 @@ def run(args: Namespace, out: TextIO) -> int:
         out.write(json.dumps({**told, **json.loads(to_json(taken.run))}) + "\n")
     else:
         out.write(f"{taken.table()}\n{answer(taken.run, args.torch)}{checked}")
-        out.write("".join(f"{k.replace('_', ' '):<9} {v}\n" for k, v in files.items() if v))
+        out.write("".join(f"{k.replace('_', ' '):<9} {v}\n" for k, v in files.items() if v)
+                  or _NOT_KEPT)
     target.step.close()
     return EXIT_OK
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 Say = Callable[[str, float | None, float | None], None]
-_BAR = 20
+_BARS = (20, 10)            # the longer one where there is room
 _TRUST_S = 15.0             # of expected time: until so much is over, the pace is taken for 1
 _NEARLY = 0.97              # of its expected time, for a study that takes longer than that
 _REDRAW_S = 1.0
@@ -102,11 +102,21 @@ class Course:
                 self._draw()
 
     def _draw(self) -> None:
-        share, left_s = self._look()
-        bar = f"[{'#' * round((share or 0.0) * _BAR):<{_BAR}}] {_ahead(share, left_s)}{self._text}"
         wide = max(20, shutil.get_terminal_size().columns - 1)
-        self._err.write(f"\r{bar:<{wide}.{wide}}")
+        self._err.write(f"\r{fitted(*self._look(), self._text, wide):<{wide}}")
         self._err.flush()
+
+
+def fitted(share: float | None, left_s: float | None, text: str, wide: int) -> str:
+    """Bar, time left and text; in too narrow a line the bar goes first, then what follows the last
+    semicolon, and then the text's end."""
+    line = f"{_ahead(share, left_s)}{text}"
+    for cells in _BARS:
+        bar = f"[{'#' * round((share or 0.0) * cells):<{cells}}] "
+        if len(bar) + len(line) <= wide:
+            return bar + line
+    line = line if len(line) <= wide else line.rpartition("; ")[0] or line
+    return line if len(line) <= wide else f"{line[:wide - 3].rstrip()}..."
 
 
 def _ahead(share: float | None, left_s: float | None) -> str:

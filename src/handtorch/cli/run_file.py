@@ -34,8 +34,8 @@ def page_of(path: Path) -> Path:
 
 def show(args: Namespace, out: TextIO, told: Sequence[str], summary: bool = False, **files: Path
          ) -> None:
-    """What was found and where it is kept; with --json the whole record with its files. The run
-    file is the one called `run_file`; `summary` ends with what it taught about the device."""
+    """What was found, with `summary` what that taught about the device, and in the last lines where
+    it is kept; with --json the whole record with its files. The run file is called `run_file`."""
     from handtorch.record import read_run, to_json
     from handtorch.report.learnt import learnt
 
@@ -48,6 +48,6 @@ def show(args: Namespace, out: TextIO, told: Sequence[str], summary: bool = Fals
         return
     names = {name: name.replace("_", " ") for name in files}
     wide = max(len(name) for name in names.values())
-    ending = ["", "What was learnt about this device:", *lines] if lines else []
-    out.write("\n".join([*told, *(f"{names[n]:<{wide}}  {path}" for n, path in files.items()),
-                         *ending, ""]))
+    taught = ["What was learnt about this device:", *lines, ""] if lines else []
+    kept = [f"{names[n]:<{wide}}  {path}" for n, path in files.items()]
+    out.write("\n".join([*told, *taught, *kept, ""]))

@@ -8,7 +8,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_OK
 from handtorch.cli.progress import Course
@@ -90,10 +90,12 @@ def _run_into(path: Path, args: Namespace, device: FoundDevice, chosen: Sequence
         if again:
             _sweep(path, record.part)
         record_setting(record, device)
+        found: dict[str, Any] = {}
         for name, module in zip(names, chosen, strict=True):
             course.begin(name)
             own = {k: v for k, v in options.items() if k in options_of(module)}
-            told.append(module.run(Setting(device, record, args.quick, say, own, _kept(path))))
+            told.append(module.run(Setting(device, record, args.quick, say, own, _kept(path),
+                                           found)))
             record.flush()
     return told
 

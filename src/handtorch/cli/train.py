@@ -133,8 +133,9 @@ def _tested(step: TrainStep, data: Any) -> dict[str, float]:
 
 def _text(told: Mapping[str, Any]) -> str:
     losses = told["losses"]
-    lines = [f"{told['file']} on {told['device']}: {told['epochs']} epochs over {told['rows']} "
-             f"rows, {told['steps']} steps in all"]
+    epochs = f"{told['epochs']} epoch{'s' if told['epochs'] != 1 else ''}"
+    lines = [f"{told['file']} on {told['device']}: {epochs} over {told['rows']} rows, "
+             f"{told['steps']} steps in all"]
     if losses:
         lines.append(f"  loss {losses[0]:.4f} in the first, {losses[-1]:.4f} in the last")
     if "accuracy" in told:

@@ -93,7 +93,9 @@ def main(asked: Mapping[str, Any]) -> int:
                 recognise(Path(path))
     except (HandTorchError, MemoryError, RuntimeError, OSError, SystemError) as e:
         no_limit()
-        _tell({"error": f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"})
+        first, *_ = str(e).splitlines() or [""]
+        # Our own errors are sentences; of others the name is often all there is.
+        _tell({"error": first if isinstance(e, HandTorchError) else f"{type(e).__name__}: {first}"})
         return 1
     peak = memory_of_process("VmHWM")
     _tell({"load": loading.told, "use": using.told, "peak_bytes": peak,

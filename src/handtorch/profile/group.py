@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from handtorch.profile.collect import HOST
 from handtorch.profile.gaps import CAUSES, clipped, own_ns
 from handtorch.record import Launch, Run, Step
+
+USUAL = 2                                   # times the median: what takes longer is a hiccup
 
 
 @dataclass
@@ -56,16 +59,25 @@ class Group:
         return dict(sorted(found.items(), key=lambda kv: (-kv[1].ns, kv[0])))
 
 
-def groups(run: Run) -> list[Group]:
+def usual(walls_ns: Sequence[int]) -> list[bool]:
+    """Which steps are neither warm-up nor hiccup: those of at most twice the median."""
+    most = USUAL * sorted(walls_ns)[len(walls_ns) // 2]
+    return [wall <= most for wall in walls_ns]
+
+
+def groups(run: Run, only_usual: bool = False) -> list[Group]:
     """Steps by subject and place, those without launches left out."""
     by_step: dict[int, list[Launch]] = defaultdict(list)
     for la in run.launches:
         if la.lane != HOST and la.start_ns is not None and la.end_ns is not None:
             by_step[la.step].append(la)
-    of: dict[tuple[str, str], list[Step]] = defaultdict(list)
+    of: dict[tuple[str, str], list[Step]] = {}
     for step in run.steps:
         if by_step[step.id]:
-            of[step.subject, step.place].append(step)
+            of.setdefault((step.subject, step.place), []).append(step)
+    if only_usual:
+        of = {key: list(compress(steps, usual([s.end_ns - s.start_ns for s in steps])))
+              for key, steps in of.items()}
     return [_group(run, steps, by_step) for steps in of.values()]
 
 

@@ -15,6 +15,7 @@ from statistics import median
 from handtorch.record import Result, Run
 
 WITHIN = 0.05
+FEW, WILD = 10, 0.5                         # steps, and an error: nothing is told of less, of more
 _RECENT, _LEVEL, _LINE = 5, 50, 20          # steps an estimator looks back at most
 _LEAVING = 3                                # steps in a row that make a new level
 _SCATTER, _LEAST_SCATTER = 4.0, 0.02        # of the level: MADs, and the share always allowed
@@ -188,14 +189,21 @@ def results(subject: str, place: str, found: Predictability) -> tuple[Result, ..
 
 
 def told(found: Predictability) -> str:
-    """For the terminal."""
-    error = 100 * found.errors[found.estimator]
-    text = (f"The next step is foretold within {error:.1f} % (median of {found.steps} steps, by "
-            f"the {found.estimator}). ")
+    """For the terminal; of a few steps or wild ones only that nothing can be foretold."""
+    if found.steps < FEW:
+        return (f"How well the next step is foretold takes {FEW} steps to say, and here are "
+                f"{found.steps}.")
+    error = found.errors[found.estimator]
+    if error > WILD:
+        return (f"The time of the next step cannot be foretold: the {found.steps} steps here "
+                "differ too much.")
+    text = (f"The time of the next step was foretold within {100 * error:.1f} % half of the time "
+            f"({found.steps} steps, by the {found.estimator}). ")
     if found.needed is None:
-        text += "The rest of the run was not foretold within 5 % by any beginning of it."
+        text += "No beginning of the run foretold its rest within 5 %."
     else:
-        text += f"{found.needed} steps foretell the rest of the run within 5 %."
+        text += (f"{found.needed} step{'s' if found.needed > 1 else ''} foretold the rest of the "
+                 "run within 5 %.")
     if len(found.levels) > 1:
         at = ", ".join(str(step) for step in found.levels[1:])
         text += f" The time of a step changed its level at step {at}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from handtorch.profile.collect import DEVICE_CLOCK
 from handtorch.profile.columns import table
@@ -31,7 +32,7 @@ _PHASES = ("forward", "backward", "recompute", "optimizer", "transfer")
 
 def text(run: Run) -> str:
     """Everything a terminal shows of a profile."""
-    parts = [part for group in groups(run) for part in _of_group(run, group)]
+    parts = [part for group in groups(run, only_usual=True) for part in _of_group(run, group)]
     if missing := _missing(run):
         parts.append(missing)
     return "\n\n".join(parts) + "\n"
@@ -57,13 +58,19 @@ def _head(run: Run, group: Group) -> str:
     step = group.steps[0]
     figures = {r.name: r for r in run.results
                if r.study == STUDY and (r.subject, r.place) == (step.subject, step.place)}
-    lines = [f"{step.subject} on {step.place}, {step.kind}: {len(group.steps)} steps recorded, "
-             f"{group.wall_ns / 1e6 / len(group.steps):.3f} ms each on average"]
+    walls = [s.end_ns - s.start_ns for s in run.steps
+             if (s.subject, s.place) == (step.subject, step.place)]
+    lines = [f"{step.subject} on {step.place}, {step.kind}: {len(walls)} steps recorded, median "
+             f"{median(walls) / 1e6:.3f} ms"]
     if (time := figures.get("step time")) is not None and time.spread is not None:
-        lines.append(f"median {time.value:.3f} ms, middle half within {time.spread:.3f} ms")
+        lines[0] += f", middle half within {time.spread:.3f} ms"
     if (rate := figures.get("throughput")) is not None and rate.value is not None:
-        lines.append(f"{rate.value:,.1f} samples a second")
-    lines.append(f"device busy {100 * group.busy_ns / max(group.wall_ns, 1):.1f} % of the time")
+        lines.append(f"{rate.value:,.1f} samples a second (median)")
+    count = len(group.steps)
+    which = f"all {count} steps" if count == len(walls) else (
+        f"{count} usual steps (the others took more than twice the median)")
+    lines.append(f"Below are means of {which}: {_ms(group.wall_ns, count)} ms each, the device "
+                 f"busy {100 * group.busy_ns / max(group.wall_ns, 1):.1f} % of the time")
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from handtorch.errors import BadInput
 from handtorch.profile import causes
@@ -18,6 +19,7 @@ from handtorch.profile.bounds import (
     step_times,
 )
 from handtorch.profile.causes import Change
+from handtorch.profile.group import usual
 from handtorch.record import Run
 
 _TOP, _OPS = 3, 8
@@ -91,9 +93,8 @@ def _chosen(run: Run, subject: str, place: str) -> tuple[str, str]:
 
 
 def _usual(steps: Sequence[StepTimes]) -> tuple[StepTimes, ...]:
-    """Without warm-up and hiccups: those that take at most twice the median step."""
-    middle = sorted(s.wall_ns for s in steps)[len(steps) // 2]
-    return tuple(s for s in steps if s.wall_ns <= 2 * middle)
+    """Without warm-up and hiccups."""
+    return tuple(compress(steps, usual([s.wall_ns for s in steps])))
 
 
 def _changes(run: Run, place: str, steps: Sequence[StepTimes], ops: Sequence[OpBound],
@@ -176,8 +177,9 @@ def _not_spared(run: Run, place: str) -> str:
 
 def told(found: Why) -> str:
     """For the terminal."""
-    lines = [f"{found.subject} on {found.place}: a step takes {_ms(found.step_ns)}, the device "
-             f"works for {_ms(found.busy_ns)} of it ({100 * found.busy_ns / found.step_ns:.0f} %)"]
+    lines = [f"{found.subject} on {found.place}: a step takes {_ms(found.step_ns)} (mean of "
+             f"{found.steps} usual steps), the device works for {_ms(found.busy_ns)} of it "
+             f"({100 * found.busy_ns / found.step_ns:.0f} %)"]
     lines.append("What would help most:" if found.top else "Nothing stands out.")
     for number, change in enumerate(found.top, 1):
         share = 100 * change.saves_ns / found.step_ns
@@ -185,7 +187,9 @@ def told(found: Why) -> str:
                   f"     {change.what}", f"     try: {change.how}"]
     lines.append("Operations, longest first:")
     for op in found.ops[:_OPS]:
-        peak = f", {100 * op.of_peak:.0f} % of what the device allows" if op.of_peak else ""
+        share = 100 * (op.of_peak or 0.0)
+        peak = "" if not share else (f", {share:.0f} % of what the device allows" if share >= 1 else
+                                     ", less than 1 % of what the device allows")
         where = ", ".join(filter(None, (op.layer, op.phase, op.source_line)))
         lines.append(f"  {_ms(op.time_ns):>10}  {op.op}: bound by {op.bound}{peak}  ({where})")
     for side in found.beside[:_OPS] if any(s.here_ns > s.torch_ns for s in found.beside) else ():

@@ -1,7 +1,8 @@
 """What a run taught about its device: at most ten sentences with numbers, the most telling ones.
 
 Each is made of rows of the run alone, and left out where they are missing. A figure that is not
-known stays unknown, with its reason; what was timed beside other busy programs says so."""
+known stays unknown, with its reason. Where a study did not judge its times, because other programs
+were busy, times are marked, no ratio is made of them, and the last sentence says why."""
 
 from __future__ import annotations
 
@@ -42,10 +43,16 @@ def _rows(run: Run, study: str, name: str, subject: str | None = None, x: float 
             and (subject is None or r.subject == subject) and (x is None or r.x_value == x)]
 
 
+def _row(run: Run, study: str, name: str, subject: str | None = None, x: float | None = None
+         ) -> Result | None:
+    found = _rows(run, study, name, subject, x)
+    return found[0] if found else None
+
+
 def _value(run: Run, study: str, name: str, subject: str | None = None, x: float | None = None
            ) -> float | None:
-    found = _rows(run, study, name, subject, x)
-    return found[0].value if found else None
+    found = _row(run, study, name, subject, x)
+    return None if found is None else found.value
 
 
 def _known(rows: Sequence[Result]) -> list[float]:
@@ -54,6 +61,13 @@ def _known(rows: Sequence[Result]) -> list[float]:
 
 def _beside(run: Run, study: str) -> str:
     return _BESIDE if study in busy(run) else ""
+
+
+def _times(ratio: Result) -> str:
+    """`1.5 times as fast as`; not a number where it differs from 1 by no more than its spread."""
+    value = ratio.value or 0.0
+    level = ratio.spread is not None and abs(value - 1) <= ratio.spread
+    return "as fast, within its spread, as" if level else f"{_n(value)} times as fast as"
 
 
 def _n(value: float) -> str:
@@ -88,27 +102,28 @@ def _device(run: Run) -> Told:
 def _digits(run: Run) -> Told:
     ours = _value(run, "digits", "accuracy", "captured step")
     theirs = _value(run, "digits", "accuracy", "PyTorch eager")
-    ratio = _value(run, "digits", "PyTorch / captured step")
+    ratio = _row(run, "digits", "PyTorch / captured step")
     if ours is None or theirs is None:
         return
-    speed = "" if ratio is None else f", {_n(ratio)} times as fast{_beside(run, 'digits')}"
+    speed = "" if ratio is None or "digits" in busy(run) else f"; it is {_times(ratio)} PyTorch"
     yield (f"A captured PyTorch step learns digits to {ours:.1%}, PyTorch itself to {theirs:.1%}"
            f"{speed}.")
 
 
 def _sgemm(run: Run) -> Told:
-    best = _rows(run, "sgemm", "rate", "best")
-    if not best:
+    chosen = _rows(run, "sgemm", "rate", "chosen")
+    if not chosen:
         return
     ladder = {r.x_value for r in _rows(run, "sgemm", "rate", "naive")}
-    r = max(best, key=lambda one: (one.x_value in ladder, one.x_value))
+    r = max(chosen, key=lambda one: (one.x_value in ladder, one.x_value))
     naive = _value(run, "sgemm", "rate", "naive", r.x_value)
-    blas = _value(run, "sgemm", "best kernel / better BLAS", "best", r.x_value)
+    blas = _row(run, "sgemm", "chosen kernel / better BLAS", "chosen", r.x_value)
     told = [f"Matrix products reach {_n(r.value or 0.0)} GFLOPS (n = {_n(r.x_value or 0.0)})"]
-    if naive:
+    compared = "sgemm" not in busy(run)
+    if naive and compared:
         told.append(f"{_n((r.value or 0.0) / naive)} times the naive kernel's {_n(naive)}")
-    if blas is not None:
-        told.append(f"{_n(blas)} times the CPU's BLAS")
+    if blas is not None and compared:
+        told.append(f"{_times(blas)} the CPU's BLAS")
     yield f"{', '.join(told)}{_beside(run, 'sgemm')}."
 
 
@@ -122,9 +137,8 @@ def _backprop(run: Run) -> Told:
     if moved:
         beside = "" if paper is None else f" (published for phones: {_n(paper)} %)"
         told.append(f"op by op, copies are {_span(moved)} % of kernels and copies{beside}")
-    if ratios:
-        told.append(f"kept on the device a step is {_span(ratios)} times as fast as torch's"
-                    f"{_beside(run, 'backprop')}")
+    if ratios and "backprop" not in busy(run):
+        told.append(f"kept on the device a step is {_span(ratios)} times as fast as torch's")
     if told:
         line = "; ".join(told)
         yield f"{line[0].upper()}{line[1:]}."
@@ -138,8 +152,12 @@ def _rnn(run: Run) -> Told:
     if ms is None or one is None:
         return
     theirs = "" if coarse is None else f", MobiRNN's way {_n(coarse)} times"
-    yield (f"An LSTM of 2 x 32 takes {_n(ms)} ms a window, {_n(one)} times as fast as one CPU "
-           f"thread{theirs}{_beside(run, 'rnn')}.")
+    speed = _BESIDE if "rnn" in busy(run) else (
+        f", {_n(one)} times as fast as one CPU thread{theirs}")
+    yield f"An LSTM of 2 x 32 takes {_n(ms)} ms a window{speed}."
+
+
+_NOBODY = "not known"
 
 
 def _load(run: Run) -> Told:
@@ -147,9 +165,11 @@ def _load(run: Run) -> Told:
             if r.study == "rnn" and r.name == "device quicker than CPU under load"]
     winners: dict[str, list[str]] = {}
     for r in rows:
-        who = "nobody knows" if r.value is None else "the device" if r.value else "the CPU"
+        who = _NOBODY if r.value is None else "the device" if r.value else "the CPU"
         winners.setdefault(who, []).append(r.subject.removesuffix(" load"))
-    if winners:
+    if set(winners) == {_NOBODY}:
+        yield "Which place runs an LSTM sooner could not be told under any load."
+    elif winners:
         told = [f"under {_list(bands)} load {who}" for who, bands in winners.items()]
         yield f"Which place runs an LSTM sooner: {'; '.join(told)}."
 
@@ -167,8 +187,9 @@ def _training(run: Run) -> Told:
                   and r.name == "loss: difference from torch, step 1"])
     same = f", first losses within {max(off):.1g} of torch's" if off else ""
     train = "trains" if len(models) == 1 else "train"
-    yield (f"{who} {train} {_span(_known(ratios))} times as fast as in torch"
-           f"{_beside(run, 'training')}{same}.")
+    speed = "" if "training" in busy(run) else (
+        f" {_span(_known(ratios))} times as fast as in torch")
+    yield f"{who} {train}{speed}{same}."
 
 
 def _daily(run: Run) -> Told:
@@ -194,7 +215,8 @@ def _recognize(run: Run) -> Told:
     if here is None or cloud is None:
         return
     slow, far = (best("inference on the paper's phone", where) for where in ("device", "cloud"))
-    phone = "" if slow is None or far is None else (
+    # The phone is simulated from these times.
+    phone = "" if slow is None or far is None or "recognize" in busy(run) else (
         f"; on the paper's phone (simulated) {slow:,.0f} and {far:,.0f}")
     yield (f"A picture is recognised in {here:.0f} ms here, in {cloud:.0f} ms by a cloud on the "
            f"same cores{_beside(run, 'recognize')}{phone}.")
@@ -204,7 +226,7 @@ def _auto(run: Run) -> Told:
     rows = _rows(run, "recognize", "regret of auto")
     told = [f"{100 + (r.value or 0.0):.1f} % of {_UNITS[r.subject[-1]]}" for r in rows
             if r.subject.rpartition(", ")[2] in _UNITS]
-    if told:
+    if told and "recognize" not in busy(run):
         yield (f"Choosing device or cloud by itself takes {_list(told)} of the best place "
                "(simulated).")
 
@@ -230,7 +252,8 @@ def _others(run: Run) -> Told:
     found = busy(run)
     if found:
         yield (f"Other programs used up to {max(found.values())} % of the cores during "
-               f"{_list(list(found))}: run it again for times to rely on.")
+               f"{_list(list(found))}: no speeds are compared there; run it again on a quiet "
+               "machine.")
 
 
 def _compared(run: Run) -> Told:
@@ -249,5 +272,5 @@ def _compared(run: Run) -> Told:
 _SENTENCES: tuple[tuple[int, Callable[[Run], Told]], ...] = (
     (1, _device), (2, _digits), (3, _sgemm), (4, _backprop), (5, _rnn), (12, _load),
     (6, _training), (9, _power), (8, _daily), (7, _recognize), (11, _auto), (6, _compared),
-    (10, _others),
+    (0, _others),
 )

@@ -79,9 +79,23 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
     folded = [v for v in verdicts if v.holds is None and many]
     html = f'<ul class="verdicts">{"".join(map(_verdict, shown))}</ul>' if shown else ""
     if folded:
+        by_reason: dict[tuple[str, str], list[Verdict]] = {}
+        for v in folded:
+            by_reason.setdefault((v.study, v.holds_reason), []).append(v)
         html += (f"<details><summary>{len(folded):,} questions that cannot be judged here, and why"
-                 f'</summary><ul class="verdicts">{"".join(map(_verdict, folded))}</ul></details>')
+                 f'</summary><ul class="verdicts">{"".join(map(_open, by_reason.values()))}</ul>'
+                 "</details>")
     return html
+
+
+def _open(group: Sequence[Verdict]) -> str:
+    """Those of a study that nothing decides for the same reason, which is said once."""
+    if len(group) == 1:
+        return _verdict(group[0])
+    asked = "".join(f'<span class="question">{esc(v.question)}</span><span>{esc(v.answer)}</span>'
+                    for v in group)
+    return (f'<li class="open"><span class="study">{esc(group[0].study)}: {len(group):,} cannot be '
+            f'judged</span><span class="reason">{esc(group[0].holds_reason)}</span>{asked}</li>')
 
 
 def _verdict(v: Verdict) -> str:

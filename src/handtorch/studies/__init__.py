@@ -12,8 +12,8 @@ STUDIES = {
     "sgemm": "handtorch.studies.sgemm",
     "backprop": "handtorch.studies.backprop",
     "rnn": "handtorch.studies.rnn",
+    "daily": "handtorch.studies.daily",         # before training, which judges by its days too
     "training": "handtorch.studies.training",
-    "daily": "handtorch.studies.daily",
     "recognize": "handtorch.studies.recognize",
 }
 # Seconds of each quick form on two cores of a virtual machine: for the time left, of which only

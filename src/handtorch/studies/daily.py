@@ -51,6 +51,7 @@ def run(at: Setting) -> str:
                 lambda text: at.progress(f"{NAME}: {text}"), at.device.spec)
     days, held, late = _measured(at, scene, model, kept, begin)
     at.record.add(*_published(), *rows_of(scene, days, held, at.place))
+    at.found[NAME] = Seen(days=tuple(days), scene=scene.name)
     found = accuracy_grows(Seen(days=tuple(days)))
     verdicts = [Verdict(study=NAME, question=QUESTION, answer=found.figures, holds=found.holds,
                         holds_reason=found.reason), costs(days, held), *kept.verdict(NAME)]

@@ -74,11 +74,12 @@ def _by_size(found: Findings) -> str:
 
 
 def _loading(found: Findings) -> str:
-    rows = []
+    rows, failed = [], ""
     for (model, way, heap), one in found.loadings.items():
         name = f"{model}, {way}" + (f", heap {heap >> 20} MB" if heap else "")
         if one.load is None or one.use is None:
-            rows.append((name, f"no: {one.failed[:60]}", *["-"] * 7))
+            rows.append((name, "failed", *["-"] * 7))
+            failed += f"\n{name}: {one.failed}"
             continue
         rows.append((name, f"{one.answer_ms:.0f}", f"{one.load.ms:.0f}",
                      f"{one.load.collections}", f"{one.load.collecting_ms:.1f}",
@@ -92,4 +93,5 @@ def _loading(found: Findings) -> str:
             rows.append((f"  published CNNDroid {model}", "-", f"{ms:.0f}", f"{count:g}",
                          f"{taken:g}", f"{pause:g}", "-", f"{used[1]:g}, {used[2]:g}", "-"))
     return table(("Table IV: loading", "start to ready ms", "load ms", "collections", "their ms",
-                  "longest ms", "faults minor + major", "in use: number, ms", "heap MB"), rows)
+                  "longest ms", "faults minor + major", "in use: number, ms", "heap MB"), rows
+                 ) + failed

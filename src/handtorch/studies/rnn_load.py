@@ -105,7 +105,11 @@ def judge_load(rows: Sequence[Row], question: str) -> Verdict:
     """Holds if the winners are the paper's; unknown where a load was not held or a tie."""
     ours = {r.subject.removesuffix(" load"): r for r in rows
             if isinstance(r, Result) and r.name == WINS}
-    told = ", ".join(f"{_word(ours[band].value)} under {band} load" for band in BANDS)
+    by_word: dict[str, list[str]] = {}
+    for band in BANDS:
+        by_word.setdefault(_word(ours[band].value), []).append(band)
+    told = "; ".join(f"{word} under {', '.join(bands)} load" if len(bands) < len(BANDS) else
+                     f"{word} under every load" for word, bands in by_word.items())
     open_ = {band: ours[band].value_reason for band in PAPER_DEVICE_WINS
              if ours[band].value is None}
     same = all(ours[band].value == wins for band, wins in PAPER_DEVICE_WINS.items())

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from handtorch.errors import BadInput, nearest
 from handtorch.record import RunWriter
@@ -23,7 +23,8 @@ class Setting:
     """Where a study runs, how thoroughly, and where its rows go.
 
     `options` are those of the command line that the study names in OPTIONS, as they were written;
-    `kept` is a folder for what a study that RESUMES has measured so far."""
+    `kept` is a folder for what a study that RESUMES has measured so far; `found` has what the
+    studies before it in this run leave for those after it, by their names."""
 
     device: FoundDevice
     record: RunWriter
@@ -31,6 +32,7 @@ class Setting:
     progress: Callable[[str], None]
     options: Mapping[str, str] = field(default_factory=dict)
     kept: Path = Path("kept")
+    found: dict[str, Any] = field(default_factory=dict)
 
     @property
     def place(self) -> str:

@@ -46,6 +46,7 @@ BATCHES, QUICK_BATCHES = (1, 4, 8, 16, 32, 64), (4, 16)
 QUICK_MODELS = ("CharCNN", "DQN")           # quick to capture
 MEMORY = "8GiB"                             # what the paper's board has
 IMAGES = (32, 224)
+DAILY = "daily"                             # the study whose days observation 12 is about
 
 
 def run(at: Setting) -> str:
@@ -55,15 +56,16 @@ def run(at: Setting) -> str:
     kept = Kept(at.kept, asked.setting(), lambda text: at.progress(f"{NAME}: {text}"), asked.spec)
     found = Runner(asked, kept, at.progress).run()
     at.record.add(*rows_of(found, at.place))
-    seen = Seen(tuple(found.cells), tuple(found.plans),
-                same_silicon=at.device.spec.kind == "cpu")
+    by_day: Seen = at.found.get(DAILY, Seen())      # where `daily` ran before, in this run
+    seen = replace(by_day, cells=tuple(found.cells), plans=tuple(found.plans),
+                   same_silicon=at.device.spec.kind == "cpu")
     findings = judged(seen)
     mixed = list(kept.verdict(NAME))
     verdicts = [*verdicts_of(found), *observed(findings)]
     at.record.add(*verdicts, *mixed)
     told = "".join(f"{v.question}\n{v.answer}\n" for v in (*verdicts[:2], *mixed))
     return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place),
-                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", memory_text(found), told,
+                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", told,
                       observations_text(findings)))
 
 

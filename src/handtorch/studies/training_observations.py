@@ -40,6 +40,7 @@ class Seen:
     cells: tuple[Cell, ...] = ()
     plans: tuple[Planned, ...] = ()
     days: tuple[Day, ...] = ()
+    scene: str = ""                     # what the days were about, where that is to be said
     same_silicon: bool = False          # the device is the CPU it is compared with
 
     @property
@@ -290,11 +291,13 @@ def accuracy_grows(seen: Seen) -> Finding:
     gains = [days[-1].training - days[0].training for days in series.values() if len(days) > 1]
     unseen = [days[-1].held_out - days[0].held_out for days in series.values() if len(days) > 1]
     if not gains:
-        return _unknown("`handtorch study daily` measures it")
+        return _unknown("it takes days of training, which `handtorch study daily` has; `handtorch "
+                        "study all` runs both")
     doubt = 2 * stdev(gains) / sqrt(len(gains)) if len(gains) > 1 else 0.0
     days = max(d.day for d in seen.days)
     start = mean(d.training for d in seen.days if d.day == 0)
-    return Finding(mean(gains) - doubt > 0, f"After {days} days training accuracy went from "
+    where = f"By the study daily, on {seen.scene}: after" if seen.scene else "After"
+    return Finding(mean(gains) - doubt > 0, f"{where} {days} days training accuracy went from "
                    f"{start:.2%} by {100 * mean(gains):+.2f} points (two standard errors "
                    f"{100 * doubt:.2f}, {len(gains)} series), held-out accuracy by "
                    f"{100 * mean(unseen):+.2f} (the paper: 60.65 % to 61.32 %, training).")

@@ -73,13 +73,19 @@ def memory_text(found: Measured) -> str:
 
 
 def observations_text(found: Sequence[Finding]) -> str:
-    words = {True: "holds", False: "does not hold", None: "cannot be judged here"}
-    told = ""
+    """Those that are judged, each with its figures; of the others the numbers, by their reason."""
+    told, open_ = "", dict[str, list[str]]()
     for number, ((statement, _), one) in enumerate(zip(OBSERVATIONS, found, strict=True), 1):
-        told += f"{number:>3}. {statement}: {words[one.holds]}.\n"
-        told += f"     Why not: {one.reason}.\n" if one.holds is None else ""
-        told += f"     {one.figures}\n"
-    return told
+        if one.holds is None:
+            open_.setdefault(one.reason, []).append(str(number))
+        else:
+            word = "holds" if one.holds else "does not hold"
+            told += f"{number:>3}. {statement}: {word}.\n     {one.figures}\n"
+    if open_:
+        told += (f"{sum(map(len, open_.values()))} of the paper's {len(OBSERVATIONS)} observations "
+                 "cannot be judged here:\n")
+    return told + "".join(f"  {', '.join(numbers)}: {reason}\n"
+                          for reason, numbers in open_.items())
 
 
 def lines(rows: Sequence[Sequence[str]]) -> str:
