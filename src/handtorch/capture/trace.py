@@ -60,14 +60,9 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
     Unless it is known that `fn` clears gradients before its first backward, stand-ins for those of
     an earlier call go in, so that their use can be seen."""
     slots = slots_of(models)
-    named = {id(s.tensor): s.name for s in slots}
-    moments, rates, starts = [], [], []
-    for number, optimizer in enumerate(optimizers):
-        prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
-        moments += moments_of(optimizer, number, named, prefix)
-        for index, group in enumerate(optimizer.param_groups):
-            rates.append(f"{prefix}.{index}.lr")
-            starts.append(torch.tensor([float(group["lr"])], dtype=torch.float32))
+    moments, rates = state_of(optimizers, slots)
+    starts = [torch.tensor([float(group["lr"])], dtype=torch.float32)
+              for optimizer in optimizers for group in optimizer.param_groups]
     trained = [] if clears_gradients else [s for s in slots if s.tensor.requires_grad]
     run = _Run(fn, models, optimizers, slots, moments, trained)
     arguments = ([s.tensor.detach() for s in slots], [m.start for m in moments], starts,
@@ -85,6 +80,18 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
     _no_gradients_yet([trained[i] for i in _strip(pure, len(trained), len(example))])
     return Traced(pure, slots, run.counted(), tuple(rates), tuple(s.name for s in trained),
                   run.outputs)
+
+
+def state_of(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot]
+             ) -> tuple[list[Moment], list[str]]:
+    """What the optimizers keep for each parameter, and the names of their learning rates."""
+    named = {id(s.tensor): s.name for s in slots}
+    moments, rates = list[Moment](), list[str]()
+    for number, optimizer in enumerate(optimizers):
+        prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
+        moments += moments_of(optimizer, number, named, prefix)
+        rates += [f"{prefix}.{index}.lr" for index in range(len(optimizer.param_groups))]
+    return moments, rates
 
 
 @contextmanager
