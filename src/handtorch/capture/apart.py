@@ -53,7 +53,8 @@ def in_a_copy(work: Callable[[], Found]) -> Found | None:
     finally:
         with suppress(ChildProcessError):       # somebody else has waited for it
             os.waitpid(child, 0)
-    return _received(told)
+    found: Found | None = _received(told)
+    return found
 
 
 def _can() -> bool:

@@ -20,10 +20,8 @@ from handtorch.capture.checks import (
     checked_example,
     line_of,
 )
-from handtorch.capture.convert import to_graph
-from handtorch.capture.optimizers import Moment, settings_of
+from handtorch.capture.optimizers import Moment, settings_of, state_of
 from handtorch.capture.slots import Named, slots_of, with_prefixes
-from handtorch.capture.trace import Traced, state_of, trace
 from handtorch.errors import BadInput, CannotCapture
 from handtorch.graph.node import Graph
 from handtorch.graph.ties import Home, Outputs
@@ -81,7 +79,7 @@ def capture_train_step(model: torch.nn.Module, loss_fn: Callable[..., torch.Tens
         return loss
 
     names = [f"x{i}" if len(batch) > 2 else "x" for i in range(len(batch) - 1)] + ["y"]
-    return _captured(lambda: trace(step, models, [optimizer], batch), names, models, [optimizer])
+    return _captured(step, names, models, [optimizer], batch)
 
 
 def _loss_module(loss_fn: Any) -> Named:
@@ -101,14 +99,15 @@ def capture_user_step(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
                       ) -> Captured:
     """The user's own step, `fn(*example)`, with all that it does to models and optimizers.
 
-    These are left as they were; what else `fn` changes in Python it changes once, now."""
+    These are left as they were; what else `fn` changes in Python it changes once, now, or not at
+    all where the step is traced in a copy of the process."""
     named = with_prefixes(models)
     check_models(named)
     check_optimizers(optimizers)
     batch = checked_example(example)
     check_function("the step", fn, len(batch))
-    return _captured(lambda: trace(fn, named, optimizers, batch, clears_gradients=False),
-                     _argument_names(fn, len(batch)), named, optimizers)
+    return _captured(fn, _argument_names(fn, len(batch)), named, optimizers, batch,
+                     clears_gradients=False)
 
 
 def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
@@ -137,11 +136,10 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
     names = [f"x{i}" if len(batch) > 1 else "x" for i in range(len(batch))]
     model.eval()
     try:
-        found = _captured(lambda: trace(step, models, [], batch), names, models, [])
+        return _captured(step, names, models, [], batch, called=_as_outputs)
     finally:
         for module in training:
             module.training = True
-    return replace(found, outputs=_as_outputs(found.outputs))
 
 
 def _as_outputs(given: Outputs) -> Outputs:
@@ -155,7 +153,7 @@ def _as_outputs(given: Outputs) -> Outputs:
 def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:
     """A plain function of tensors, gradients inside it included; it has no state."""
     batch = checked_example(example)
-    return _captured(lambda: trace(fn, [], [], batch), [f"x{i}" for i in range(len(batch))], [], [])
+    return _captured(fn, [f"x{i}" for i in range(len(batch))], [], [], batch)
 
 
 @dataclass(frozen=True)
@@ -168,8 +166,10 @@ class _Found:
     outputs: Outputs
 
 
-def _found(traced: Traced, names: Sequence[str], optimizers: Sequence[torch.optim.Optimizer]
+def _found(traced: Any, names: Sequence[str], optimizers: Sequence[torch.optim.Optimizer]
            ) -> _Found:
+    from handtorch.capture.convert import to_graph
+
     graph = to_graph(traced, names)
     constants = {s.name: getattr(traced.graph, s.name).detach().numpy().copy()
                  for s in graph.states if s.role == "constant"}
@@ -180,10 +180,17 @@ def _found(traced: Traced, names: Sequence[str], optimizers: Sequence[torch.opti
     return _Found(graph, constants, homes, traced.outputs)
 
 
-def _captured(run: Callable[[], Traced], names: Sequence[str], models: Named,
-              optimizers: Sequence[torch.optim.Optimizer]) -> Captured:
+def _captured(fn: Callable[..., Any], names: Sequence[str], models: Named,
+              optimizers: Sequence[torch.optim.Optimizer], batch: Sequence[torch.Tensor], *,
+              clears_gradients: bool = True,
+              called: Callable[[Outputs], Outputs] = lambda given: given) -> Captured:
+    """`called` names what `fn` gives."""
     def work() -> _Found:
-        return _found(run(), names, optimizers)
+        # Late: with the tracer torch loads sympy, 36 MB that need be in the copy alone.
+        from handtorch.capture.trace import trace
+
+        traced = trace(fn, models, optimizers, batch, clears_gradients=clears_gradients)
+        return _found(replace(traced, outputs=called(traced.outputs)), names, optimizers)
 
     found = in_a_copy(work) or work()
     slots = slots_of(models)

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from handtorch.capture.functional import without_writes
 from handtorch.capture.lines import Lines
-from handtorch.capture.optimizers import Moment, Updates, moments_of
+from handtorch.capture.optimizers import Moment, Updates, state_of
 from handtorch.capture.python_state import only_tensors_change
 from handtorch.capture.rebind import Gradients, rebound
 from handtorch.capture.refusals import readable_errors
@@ -80,18 +80,6 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
     _no_gradients_yet([trained[i] for i in _strip(pure, len(trained), len(example))])
     return Traced(pure, slots, run.counted(), tuple(rates), tuple(s.name for s in trained),
                   run.outputs)
-
-
-def state_of(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot]
-             ) -> tuple[list[Moment], list[str]]:
-    """What the optimizers keep for each parameter, and the names of their learning rates."""
-    named = {id(s.tensor): s.name for s in slots}
-    moments, rates = list[Moment](), list[str]()
-    for number, optimizer in enumerate(optimizers):
-        prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
-        moments += moments_of(optimizer, number, named, prefix)
-        rates += [f"{prefix}.{index}.lr" for index in range(len(optimizer.param_groups))]
-    return moments, rates
 
 
 @contextmanager
