@@ -113,6 +113,24 @@ def test_warnings_and_prints_are_told(capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr().out == "said there\n"
 
 
+def test_a_scheduler_takes_the_step_for_done() -> None:
+    """It warns where no step of the optimizer came before its own."""
+    model = torch.nn.Linear(6, 3)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+
+    def step(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+    capture_user_step(step, [model], [optimizer], (X, Y))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        schedule.step()
+
+
 def test_an_interrupt_ends_the_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = []
     fdopen, wait = os.fdopen, os.waitpid

@@ -193,6 +193,8 @@ def _captured(fn: Callable[..., Any], names: Sequence[str], models: Named,
         return _found(replace(traced, outputs=called(traced.outputs)), names, optimizers)
 
     found = in_a_copy(work) or work()
+    for optimizer in optimizers:
+        optimizer.__dict__["_opt_called"] = True    # what schedulers look at before they warn
     slots = slots_of(models)
     moments, rates = state_of(optimizers, slots)
     states = {s.name: s.tensor.detach().numpy() for s in slots}
