@@ -21,7 +21,7 @@ PACKAGE = ROOT / "src" / "handtorch"
 
 RANK = {
     "errors": -1,  # below the other foundations: they raise too
-    "dtypes": 0, "knobs": 0, "callable_room": 0,
+    "dtypes": 0, "knobs": 0, "callable_room": 0, "late_dynamo": 0,
     "graph": 1, "record": 1,
     "capture": 2, "passes": 2, "kernels": 2, "plan": 2, "meters": 2, "place": 2, "report": 2,
     "store": 2,

@@ -5,6 +5,8 @@
 from importlib import import_module
 from typing import Any
 
+from handtorch.late_dynamo import postpone as _postpone
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -20,6 +22,8 @@ _HOMES = {
     "HandTorchError": "handtorch.errors", "DeviceSpec": "handtorch.graph.device_spec",
 }
 __all__ = [*sorted(_HOMES), "__version__"]
+
+_postpone()
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,8 @@ class Knob:
 
 
 KNOBS = (
+    Knob("HANDTORCH_CAPTURE", "apart", "where a step is traced: `apart`, in a copy of the process "
+         "that ends afterwards, or `here`, where a debugger sees it"),
     Knob("HANDTORCH_DEVICE", "", "device by index, name or vendor; `pocl/0-of-2` is a part of one"),
     Knob("HANDTORCH_CACHE", "", "folder for compiled kernels and verdicts (else the XDG cache)"),
     Knob("HANDTORCH_DUMP", "", "folder into which every compiler stage writes its product"),
@@ -54,6 +56,15 @@ def cache_folder() -> Path:
 def dump_folder() -> Path | None:
     chosen = value("HANDTORCH_DUMP")
     return Path(chosen).expanduser() if chosen else None
+
+
+def captures_apart() -> bool:
+    """Whether a step may be traced in a copy of this process."""
+    given = value("HANDTORCH_CAPTURE")
+    if given not in ("apart", "here"):
+        raise BadInput(f"HANDTORCH_CAPTURE={given}", why="it is `apart` or `here`",
+                       fix="unset it, or `here` to trace in this process")
+    return given == "apart"
 
 
 def spare_share() -> float:

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from handtorch.capture.slots import Slot
 from handtorch.errors import CannotCapture
 
 Group = dict[str, Any]
@@ -141,6 +142,18 @@ def settings_of(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     """For each group what is worked into the program, and so may not change afterwards."""
     keys = rule_of(optimizer).settings
     return [{k: group[k] for k in keys if k in group} for group in optimizer.param_groups]
+
+
+def state_of(optimizers: Sequence[torch.optim.Optimizer], slots: Sequence[Slot]
+             ) -> tuple[list[Moment], list[str]]:
+    """What the optimizers keep for each parameter, and the names of their learning rates."""
+    named = {id(s.tensor): s.name for s in slots}
+    moments, rates = list[Moment](), list[str]()
+    for number, optimizer in enumerate(optimizers):
+        prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
+        moments += moments_of(optimizer, number, named, prefix)
+        rates += [f"{prefix}.{index}.lr" for index in range(len(optimizer.param_groups))]
+    return moments, rates
 
 
 def moments_of(optimizer: torch.optim.Optimizer, number: int, named: Mapping[int, str],

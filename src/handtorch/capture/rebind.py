@@ -70,7 +70,6 @@ def rebound(optimizers: Sequence[torch.optim.Optimizer], twin_of: dict[int, torc
             o.__dict__.pop("step", None)
             if step_before is not None:             # a scheduler had wrapped it
                 o.__dict__["step"] = step_before
-            o.__dict__["_opt_called"] = True        # what schedulers look at before they warn
             o.state = state_before
             for group, own, lr in zip(o.param_groups, params, before, strict=True):
                 group["params"], group["lr"] = own, lr

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from handtorch.capture.apart import in_a_copy
 from handtorch.capture.checks import (
     check_function,
     check_loss,
@@ -19,10 +20,8 @@ from handtorch.capture.checks import (
     checked_example,
     line_of,
 )
-from handtorch.capture.convert import to_graph
-from handtorch.capture.optimizers import Moment, settings_of
-from handtorch.capture.slots import Named, with_prefixes
-from handtorch.capture.trace import Traced, trace
+from handtorch.capture.optimizers import Moment, settings_of, state_of
+from handtorch.capture.slots import Named, slots_of, with_prefixes
 from handtorch.errors import BadInput, CannotCapture
 from handtorch.graph.node import Graph
 from handtorch.graph.ties import Home, Outputs
@@ -79,9 +78,8 @@ def capture_train_step(model: torch.nn.Module, loss_fn: Callable[..., torch.Tens
         optimizer.step()
         return loss
 
-    traced = trace(step, models, [optimizer], batch)
     names = [f"x{i}" if len(batch) > 2 else "x" for i in range(len(batch) - 1)] + ["y"]
-    return _captured(traced, names, [optimizer])
+    return _captured(step, names, models, [optimizer], batch)
 
 
 def _loss_module(loss_fn: Any) -> Named:
@@ -101,14 +99,15 @@ def capture_user_step(fn: Callable[..., Any], models: Sequence[torch.nn.Module],
                       ) -> Captured:
     """The user's own step, `fn(*example)`, with all that it does to models and optimizers.
 
-    These are left as they were; what else `fn` changes in Python it changes once, now."""
+    These are left as they were; what else `fn` changes in Python it changes once, now, or not at
+    all where the step is traced in a copy of the process."""
     named = with_prefixes(models)
     check_models(named)
     check_optimizers(optimizers)
     batch = checked_example(example)
     check_function("the step", fn, len(batch))
-    traced = trace(fn, named, optimizers, batch, clears_gradients=False)
-    return _captured(traced, _argument_names(fn, len(batch)), optimizers)
+    return _captured(fn, _argument_names(fn, len(batch)), named, optimizers, batch,
+                     clears_gradients=False)
 
 
 def _argument_names(fn: Callable[..., Any], count: int) -> list[str]:
@@ -134,14 +133,13 @@ def capture_inference(model: torch.nn.Module, example: Sequence[Any]) -> Capture
         return out
 
     training = [m for m in model.modules() if m.training]
+    names = [f"x{i}" if len(batch) > 1 else "x" for i in range(len(batch))]
     model.eval()
     try:
-        traced = trace(step, models, [], batch)
+        return _captured(step, names, models, [], batch, called=_as_outputs)
     finally:
         for module in training:
             module.training = True
-    names = [f"x{i}" if len(batch) > 1 else "x" for i in range(len(batch))]
-    return _captured(replace(traced, outputs=_as_outputs(traced.outputs)), names, [])
 
 
 def _as_outputs(given: Outputs) -> Outputs:
@@ -155,26 +153,60 @@ def _as_outputs(given: Outputs) -> Outputs:
 def capture_function(fn: Callable[..., Any], example: Sequence[Any]) -> Captured:
     """A plain function of tensors, gradients inside it included; it has no state."""
     batch = checked_example(example)
-    return _captured(trace(fn, [], [], batch), [f"x{i}" for i in range(len(batch))], [])
+    return _captured(fn, [f"x{i}" for i in range(len(batch))], [], [], batch)
 
 
-def _captured(traced: Traced, names: Sequence[str],
-              optimizers: Sequence[torch.optim.Optimizer]) -> Captured:
+@dataclass(frozen=True)
+class _Found:
+    """What a trace gives, without torch's objects: another process can tell it."""
+
+    graph: Graph
+    constants: Mapping[str, Array]
+    homes: tuple[Home, ...]
+    outputs: Outputs
+
+
+def _found(traced: Any, names: Sequence[str], optimizers: Sequence[torch.optim.Optimizer]
+           ) -> _Found:
+    from handtorch.capture.convert import to_graph
+
     graph = to_graph(traced, names)
-    states = {s.name: s.tensor.detach().numpy() for s in traced.slots}
-    states |= {m.name: _start(m) for m in traced.moments}
-    states |= {s.name: getattr(traced.graph, s.name).detach().numpy().copy()
-               for s in graph.states if s.role == "constant"}
-    states |= {s.name: np.zeros(s.before.shape, "u4") for s in graph.states if s.role == "rng"}
-    groups = [(o, i, s) for o in optimizers for i, s in enumerate(settings_of(o))]
-    states |= {n: np.array([o.param_groups[i]["lr"]], "f4")
-               for n, (o, i, _) in zip(traced.rates, groups, strict=True)}
-    follows = tuple(Follow(n, *group) for n, group in zip(traced.rates, groups, strict=True))
+    constants = {s.name: getattr(traced.graph, s.name).detach().numpy().copy()
+                 for s in graph.states if s.role == "constant"}
     named, kept = {id(s.tensor): s.name for s in traced.slots}, {s.name for s in graph.states}
     homes = tuple(Home(m.name, m.optimizer, m.key, tuple(named[id(p)] for p in m.params),
                        type(optimizers[m.optimizer]).__name__)
                   for m in traced.moments if m.name in kept)
-    return Captured(graph, states, follows, homes, traced.outputs)
+    return _Found(graph, constants, homes, traced.outputs)
+
+
+def _captured(fn: Callable[..., Any], names: Sequence[str], models: Named,
+              optimizers: Sequence[torch.optim.Optimizer], batch: Sequence[torch.Tensor], *,
+              clears_gradients: bool = True,
+              called: Callable[[Outputs], Outputs] = lambda given: given) -> Captured:
+    """`called` names what `fn` gives."""
+    def work() -> _Found:
+        # Late: with the tracer torch loads sympy, 36 MB that need be in the copy alone.
+        from handtorch.capture.trace import trace
+
+        traced = trace(fn, models, optimizers, batch, clears_gradients=clears_gradients)
+        return _found(replace(traced, outputs=called(traced.outputs)), names, optimizers)
+
+    found = in_a_copy(work) or work()
+    for optimizer in optimizers:
+        optimizer.__dict__["_opt_called"] = True    # what schedulers look at before they warn
+    slots = slots_of(models)
+    moments, rates = state_of(optimizers, slots)
+    states = {s.name: s.tensor.detach().numpy() for s in slots}
+    states |= {m.name: _start(m) for m in moments}
+    states |= found.constants
+    states |= {s.name: np.zeros(s.before.shape, "u4") for s in found.graph.states
+               if s.role == "rng"}
+    groups = [(o, i, s) for o in optimizers for i, s in enumerate(settings_of(o))]
+    states |= {n: np.array([o.param_groups[i]["lr"]], "f4")
+               for n, (o, i, _) in zip(rates, groups, strict=True)}
+    follows = tuple(Follow(n, *group) for n, group in zip(rates, groups, strict=True))
+    return Captured(found.graph, states, follows, found.homes, found.outputs)
 
 
 def _start(moment: Moment) -> Array:

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 from handtorch.capture.functional import without_writes
 from handtorch.capture.lines import Lines
-from handtorch.capture.optimizers import Moment, Updates, moments_of
+from handtorch.capture.optimizers import Moment, Updates, state_of
 from handtorch.capture.python_state import only_tensors_change
 from handtorch.capture.rebind import Gradients, rebound
 from handtorch.capture.refusals import readable_errors
@@ -60,14 +60,9 @@ def trace(fn: Callable[..., Any], models: Named, optimizers: Sequence[torch.opti
     Unless it is known that `fn` clears gradients before its first backward, stand-ins for those of
     an earlier call go in, so that their use can be seen."""
     slots = slots_of(models)
-    named = {id(s.tensor): s.name for s in slots}
-    moments, rates, starts = [], [], []
-    for number, optimizer in enumerate(optimizers):
-        prefix = f"optimizer{number}" if len(optimizers) > 1 else "optimizer"
-        moments += moments_of(optimizer, number, named, prefix)
-        for index, group in enumerate(optimizer.param_groups):
-            rates.append(f"{prefix}.{index}.lr")
-            starts.append(torch.tensor([float(group["lr"])], dtype=torch.float32))
+    moments, rates = state_of(optimizers, slots)
+    starts = [torch.tensor([float(group["lr"])], dtype=torch.float32)
+              for optimizer in optimizers for group in optimizer.param_groups]
     trained = [] if clears_gradients else [s for s in slots if s.tensor.requires_grad]
     run = _Run(fn, models, optimizers, slots, moments, trained)
     arguments = ([s.tensor.detach() for s in slots], [m.start for m in moments], starts,

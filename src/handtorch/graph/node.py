@@ -70,6 +70,11 @@ class Node:
     def __post_init__(self) -> None:
         object.__setattr__(self, "attrs", MappingProxyType(dict(sorted(self.attrs.items()))))
 
+    def __reduce__(self) -> tuple[type[Node], tuple[object, ...]]:
+        """A mapping that is only a view cannot cross to another process; what it shows can."""
+        return Node, (self.op, self.inputs, self.outputs, dict(self.attrs), self.where, self.layer,
+                      self.phase)
+
     def flag(self, name: str) -> bool:
         return bool(self.attrs.get(name, False))
 
