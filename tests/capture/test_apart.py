@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -161,3 +162,10 @@ def test_nothing_of_the_trace_is_left_here() -> None:
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True,
                           env=knobs.environment_for_child())
     assert done.stdout == "0\n"
+
+
+def test_a_copy_that_never_answers_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apart, "MOST_S", 0.2)
+    began = time.monotonic()
+    assert in_a_copy(lambda: time.sleep(600)) is None
+    assert time.monotonic() - began < 60

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import select
 import signal
 import sys
 import threading
@@ -22,6 +23,7 @@ import torch
 from handtorch.knobs import captures_apart
 
 Found = TypeVar("Found")
+MOST_S = 600.0      # a large net takes ten seconds to trace; a silent copy is ended
 
 
 def in_a_copy(work: Callable[[], Found]) -> Found | None:
@@ -45,7 +47,10 @@ def in_a_copy(work: Callable[[], Found]) -> Found | None:
     os.close(writes)
     try:
         with os.fdopen(reads, "rb") as pipe:
-            told = pipe.read()
+            told = pipe.read() if select.select([pipe], [], [], MOST_S)[0] else b""
+        if not told:                            # done already, or caught in a lock of the driver's
+            with suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
     except BaseException:                       # Ctrl-C, say
         with suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
