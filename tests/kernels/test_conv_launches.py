@@ -16,6 +16,7 @@ from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_launches import LEAST_RUN, Launches, _block, pack_run
 from handtorch.kernels.conv_shapes import Conv, Pair, inside
+from handtorch.kernels.simple import LEAST_SUM_RUN
 from handtorch.kernels.spec import ceil_div
 
 CPU = replace(GENERIC, kind="cpu", float_width=16)
@@ -70,7 +71,8 @@ def names(c: Conv, kind: str) -> list[str]:
     (conv(64, 32, 3), "grad_weight", ["winograd_weight", "sum_axis"]),
     (conv(256, 8, 3), "grad_weight", ["winograd_weight"]),      # enough blocks for all cores
     (conv(64, 32, 3, stride=2), "grad_weight", ["conv_weight_packed"]),
-    (conv(64, 32, 3, groups=64), "grad_weight", ["depthwise_weight", "sum_axis"])])
+    (conv(64, 32, 3, groups=64), "grad_weight", ["depthwise_weight", "sum_axis"]),
+    (conv(960, 4, 3, groups=960), "grad_weight", ["depthwise_weight"])])  # blocks are items enough
 def test_launches(c: Conv, kind: str, kernels: list[str]) -> None:
     assert names(c, kind) == kernels
 
@@ -141,3 +143,12 @@ def test_a_cpu_packs_in_long_runs(depth: int, others: int, run: int) -> None:
     two = replace(CPU, compute_units=2)
     assert pack_run(depth, others, two) == run >= LEAST_RUN
     assert pack_run(depth, others, replace(two, kind="gpu")) == 16
+
+
+def test_a_cpu_adds_up_parts_in_long_runs() -> None:
+    c, floats = conv(192, 16, 3, groups=192), 9 * 192
+    on = {kind: replace(CPU, kind=kind, compute_units=2) for kind in ("cpu", "gpu")}
+    whole, single = (launches(c, "grad_weight", spec)[-1] for spec in on.values())
+    assert whole.kernel == single.kernel == "sum_axis"
+    assert whole.global_size[0] * LEAST_SUM_RUN == floats
+    assert single.global_size[0] == floats

@@ -61,7 +61,9 @@ def test_what_is_no_problem_is_refused(text: str) -> None:
     ("conv_grad_weight 1x4x4x8 12 1x1", "conv_weight CHUNK1 ITEMS1 NV1 R1 SOME0 V16 WGX1 WGY1"),
     ("conv 1x4x4x6 6 1x1 g6", "depthwise ITEMS0 R4 V8"),
     ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6",
-     "depthwise_weight CHUNK1 ITEMS1 LINES0 NV1 TAPS2 V2"),
+     "depthwise_weight CHUNK1 DOWN1 ITEMS1 LINES0 NV1 TAPS2 V2"),
+    ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6",
+     "depthwise_weight CHUNK1 DOWN6 ITEMS1 LINES0 NV1 TAPS3 V2"),
     ("conv 1x4x4x8 8 1x1", "conv_packed IMAGES_FIRST0 NV1 R4 V4 WGX32 WGY16"),
     ("bmm 2x8x8x8 nn", "bmm NV2 R4 V8 WGX1 WGY1"), ("bmm 2x8x8x8 nn", "bmm_dot R4 V8 WGX1 WGY1")])
 def test_what_cannot_compute_it_does_not_fit(problem: str, text: str) -> None:

@@ -32,7 +32,10 @@ CPU = replace(GENERIC, kind="cpu", float_width=16)
 @pytest.mark.parametrize(("batch", "hidden", "want"), [
     (1, 32, Choice(1, 16, 1, False)),            # nothing to do side by side
     (2, 32, Choice(1, 16, 1, False)),            # one for each core
-    (32, 32, Choice(4, 16, 1, False)),
+    (32, 32, Choice(4, 16, 1, False, vectors=2)),
+    (32, 64, Choice(4, 16, 1, False, vectors=4)),
+    (16, 320, Choice(4, 16, 1, True, vectors=4)),
+    (4, 320, Choice(4, 16, 1, True, vectors=4)),
     (32, 5, Choice(4, 4, 1, False)),             # vectors no wider than the layer
     (32, 1, Choice(4, 1, 1, False)),
     (1, 316, Choice(1, 16, 1, False)),
@@ -43,14 +46,20 @@ def test_choice_on_a_cpu(batch: int, hidden: int, want: Choice) -> None:
     assert choose(Layer("lstm", batch, 10, hidden), CPU) == want
 
 
+def test_every_core_gets_items_of_a_gradients_step() -> None:
+    layer = Layer("lstm", 4, 10, 320)
+    many = [choose(layer, replace(CPU, compute_units=units)).vectors for units in (2, 4, 8)]
+    assert many == [4, 2, 1]
+
+
 @pytest.mark.parametrize(("batch", "inputs", "hidden", "want"), [
-    (1, 0, 32, Choice(1, 16, 1, False, pairs=True)),
-    (32, 9, 32, Choice(1, 16, 1, False, pairs=True)),
+    (1, 0, 32, Choice(1, 16, 1, False, vectors=2)),
+    (32, 9, 32, Choice(1, 16, 1, False, vectors=2)),
     (32, 0, 31, Choice(1, 16, 1, False)),        # no whole number of pairs
     (32, 32, 32, Choice(2, 8, 1, False)),        # sequences share the weights that come from afar
     (32, 0, 64, Choice(2, 8, 1, False)),
-    (2, 0, 64, Choice(1, 16, 1, False, pairs=True)),
-    (32, 0, 256, Choice(1, 16, 1, False, pairs=True)),       # two would make a launch of each step
+    (2, 0, 64, Choice(1, 16, 1, False, vectors=2)),
+    (32, 0, 256, Choice(1, 16, 1, False, vectors=2)),       # two would make a launch of each step
     (32, 0, 320, Choice(1, 16, 1, True)),
 ])
 def test_choice_with_avx2(batch: int, inputs: int, hidden: int, want: Choice) -> None:

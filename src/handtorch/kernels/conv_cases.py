@@ -60,6 +60,7 @@ SHAPES = (
     _conv(1, 1, 130, 256, (1, 3), (1, 1)),                        # packed, dy copied
     _conv(1, 1, 199, 70, (1, 3), (1, 2)),                         # its last block moved up
     _conv(2, 1, 40, 2, (3, 3), (2, 1)),                           # turned, two rows
+    _conv(3, 61, 1, 1, (9, 7), (5, 3), padding=(2, 1), dilation=(2, 1)),  # 3 lines of taps, then 2
 )
 
 
@@ -73,6 +74,10 @@ def cases() -> Iterator[Case]:
         yield _sliding(f"conv {name}", launches.forward, _X, _Y, conv, whole=True)
         yield _sliding(f"conv grad_input {name}", launches.grad_input, _Y, _X, conv, whole=True)
     yield from _winograds()
+    for case in passes("rows ahead", Launches(SHAPES[11], _WIDE, scratch()), ("grad_weight",)):
+        first, *rest = case.steps                # FAR is the last of its scalars
+        ahead = replace(first, scalars=(*first.scalars[:-1], ("int", 1)))
+        yield replace(case, steps=(ahead, *rest))
     yield from _packs()
 
 

@@ -104,7 +104,8 @@ DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **EPILOGUE},
                    space={"R": (4, 8), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
-                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS[:3], "ROWS", "LINES"),
-                          {"V": 4, "NV": 1, "TAPS": 1, "AWAY": 1},
+                          _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS[:3], "ROWS", "LINES",
+                                "FAR"),
+                          {"V": 4, "NV": 1, "TAPS": 1, "DOWN": 1, "SUMS": 1, "AWAY": 1},
                           space={"NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)

@@ -31,10 +31,12 @@ from handtorch.kernels.winograd import is_right, is_worth, takes, tiles_of
 Op = Literal["conv", "conv_grad_input", "conv_grad_weight"]
 DEPTHWISE_PIXELS = 8              # of a row that go at a time, for one vector of channels
 DEPTHWISE_ITEMS = 64              # on a CPU, about
-DEPTHWISE_SUMS = 12               # vectors of sums in registers, of a weight gradient; half as many
+DEPTHWISE_SUMS = 18               # vectors of sums in registers, of a weight gradient; half as many
                                   # where there are half as many registers
+DEPTHWISE_SHARES = 8              # of a weight gradient, for each core
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
-MOST_TAPS = 8                     # side by side, whose sums are in registers
+MOST_TAPS = 8                     # side by side, whose sums are in registers; as many lines
+MOST_SUMS = 16                    # of taps that unroll.h can name
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
 LEAST_ITEMS = {"cpu": 64, "gpu": 4096}      # of a weight gradient, if it can be shared out that far
 FEW_OUTER = 16                    # for which a vector of them is not worth it
@@ -99,7 +101,8 @@ class ConvPass(Problem):
             case "depthwise":
                 return macros["V"] <= c.groups
             case "depthwise_weight":
-                return panel_width(macros) <= c.groups and c.kernel[1] % macros["TAPS"] == 0
+                return (panel_width(macros) <= c.groups and c.kernel[1] % macros["TAPS"] == 0
+                        and macros["DOWN"] * macros["TAPS"] <= MOST_SUMS)
         return True
 
     def kind(self) -> Hashable:
@@ -276,15 +279,18 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
 
 
 def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
-    """The widest blocks of channels of which a tenth at most is done twice."""
+    """The widest blocks of channels of which an eighth at most is done twice."""
     c, whole = problem.conv, spec.kind == "cpu"
     widths = (min(16, spec.float_width) if whole else dividing_width(c.groups), 8, 4, 2, 1)
     sums = DEPTHWISE_SUMS if whole and spec.float_width >= 16 else DEPTHWISE_SUMS // 2
+    items = DEPTHWISE_SHARES * spec.compute_units if whole else least_items(spec)
     for width in widths:
         for taps in (t for t in range(MOST_TAPS, 0, -1) if c.kernel[1] % t == 0):
-            most = min(4, max(1, sums // taps)) if whole else 1
+            # Two vectors of channels side by side are worth more than another line of the kernel.
+            down = max(1, min(c.kernel[0], sums // (2 * taps), MOST_TAPS)) if whole else 1
+            most = min(4, max(1, sums // (down * taps))) if whole else 1
             for many in sorted(range(most, 0, -1),
-                               key=lambda n: 10 * round_up(c.groups, n * width) > 11 * c.groups):
+                               key=lambda n: 8 * round_up(c.groups, n * width) > 9 * c.groups):
                 yield Variant.of("depthwise_weight", {
-                    "CHUNK": DEPTHWISE_CHUNK_PIXELS, "ITEMS": least_items(spec),
+                    "CHUNK": DEPTHWISE_CHUNK_PIXELS, "DOWN": down, "ITEMS": items,
                     "LINES": 0 if whole else 1, "NV": many, "TAPS": taps, "V": width})

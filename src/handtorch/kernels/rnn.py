@@ -215,4 +215,10 @@ def cases() -> Iterator[Case]:
                           Choice(1, 16, 1, False), states=False, save=False, bias=False)
     for cell in GATES:
         yield from passes(f"{cell} in pairs", Layer(cell, 2, 3, 8),
-                          Choice(1, 2, 1, False, pairs=True), given="dy")
+                          Choice(1, 2, 1, False, vectors=2), given="dy")
+        yield from passes(f"{cell} in fours", Layer(cell, 3, 3, 8),
+                          Choice(4, 2, 1, False, vectors=4))
+    yield from passes("lstm in pairs, stepped", Layer("lstm", 5, 2, 16, True),
+                      Choice(4, 4, 1, True, vectors=2), given="dy")
+    yield from passes("gru two by four", Layer("gru", 2, 2, 16), Choice(2, 2, 1, False, vectors=4),
+                      states=False, given="dy")

@@ -6,8 +6,8 @@
 // dy f32 [rows][H] if DY, dh, dc f32 [BATCH][H] if DH, DC: gradients given; carry f32 [2][BATCH][H] scratch
 // (LSTM: dc f, GRU: dh z); dg, dq f32 [rows][GATES H], before f32 [rows][H], dh0, dc0 f32 [BATCH][H] if
 // STATES. Row of the s-th step from the end: START + s STEP + b B_STEP. With STATES there is one step more,
-// which makes dh0. An item may do N = 2 blocks side by side, which share what is loaded of dg: then R must be 1,
-// and 2 V divide H. Items, blocks, edges, aliasing and WG as in rnn_forward. Local memory: none.
+// which makes dh0. An item may do N blocks side by side, which share what is loaded of dg: then N V must divide H;
+// RN = R N. Items, blocks, edges, aliasing and WG as in rnn_forward. Local memory: none.
 #ifndef CELL
 #define CELL 3
 #define STATES 1
@@ -16,6 +16,7 @@
 #define DC 1
 #define R 2
 #define N 1
+#define RN 2
 #define V 4
 #define WG 1
 #endif
@@ -25,11 +26,6 @@
 #define GATES 3
 #else
 #define GATES 1
-#endif
-#if N == 2
-#define RN 2
-#else
-#define RN R
 #endif
 #define FLOATS VEC(float, V)
 #define ZERO (FLOATS)0.0f
@@ -67,12 +63,19 @@
     __global const float *d##r = TO_U + (n##r - step) * GATES * h; \
     EACH_COL(SUMS, START_SUM, r)
 #define START_SUM(r, j) FLOATS a##r##_##j = ZERO;
-#define MULTIPLY(r) EACH_COL(GATES, ADD, r)
+#define MULTIPLY(_, g) EACH_ROW(RN, ADD_##g)
+#define ADD_0(r) ADD(r, 0)
+#define ADD_1(r) ADD(r, 1)
+#define ADD_2(r) ADD(r, 2)
+#define ADD_3(r) ADD(r, 3)
 #define ADD(r, g) SUM_OF(r, g) = fma((FLOATS)d##r[g * h + k], LOAD_V(g, w + (r % N) * h * GATES * V), SUM_OF(r, g));
 #define SUM_OF(r, g) HT_CAT(a##r##_, SUM_##g)
 #define SUM_0 0
-#define SUM_1 1
-#if N == 2 && GATES == 4                         // two gates in a sum: AVX2 has registers for no more
+#if RN >= 8                                      // sums enough to keep a core busy: one for all gates
+#define SUMS 1
+#define SUM_2 0
+#define SUM_3 0
+#elif N == 2 && GATES == 4                       // two gates in a sum: AVX2 has registers for no more
 #define SUMS 2
 #define SUM_2 0
 #define SUM_3 1
@@ -81,10 +84,17 @@
 #define SUM_2 2
 #define SUM_3 3
 #endif
+#if SUMS > 1
+#define SUM_1 1
+#else
+#define SUM_1 0
+#endif
 #define GATE(r, g) LOAD_V(0, gates + gates_at + (n##r * 4 + g) * h + u)
 #define STORE_D(to, r, g, x) STORE_V(x, 0, to + to##_at + (n##r * GATES + g) * h + u);
 #if CELL == 3
-#if SUMS == 2
+#if SUMS == 1
+#define SUM(r) a##r##_0
+#elif SUMS == 2
 #define SUM(r) (a##r##_0 + a##r##_1)
 #else
 #define SUM(r) ((a##r##_0 + a##r##_1) + (a##r##_2 + a##r##_3))
@@ -105,7 +115,12 @@
 #define STORE_C0(r)
 #endif
 #elif CELL == 2
-#define SUM(r) ((s ? LOAD_V(0, CARRY(r, s - 1)) : ZERO) + (a##r##_0 + a##r##_1 + a##r##_2))
+#if SUMS == 1
+#define PRODUCT(r) a##r##_0
+#else
+#define PRODUCT(r) (a##r##_0 + a##r##_1 + a##r##_2)
+#endif
+#define SUM(r) ((s ? LOAD_V(0, CARRY(r, s - 1)) : ZERO) + PRODUCT(r))
 #define CELL_GRAD(r) \
         const FLOATS r_ = GATE(r, 0), z_ = GATE(r, 1), n_ = GATE(r, 2), q_ = GATE(r, 3); \
         const FLOATS dn = e * (1.0f - z_) * fma(-n_, n_, 1.0f); \
@@ -189,7 +204,7 @@ void rnn_backward(__global const float *P, const uint P_at, __global const float
             __global const float *w = P + P_at + block * N * h * GATES * V;
             EACH_ROW(RN, START_ROW)
             for (int k = 0; k < depth; ++k, w += GATES * V) {
-                EACH_ROW(RN, MULTIPLY)
+                EACH_COL(GATES, MULTIPLY, 0)
             }
             EACH_ROW(RN, FINISH)
         }

@@ -18,6 +18,7 @@ from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, n
 GATES = {"tanh": 1, "relu": 1, "gru": 3, "lstm": 4}
 _CELLS = {name: i for i, name in enumerate(GATES)}        # the macro CELL
 _PACK_GROUP = 16
+_LEAST_ITEMS = 2                # of a step of a gradient, for each compute unit
 _TURNED, _PACK_ITEMS = 16, 32   # in vectors so wide weights are packed in tiles, by so many items
 
 
@@ -39,8 +40,8 @@ FORWARD = Kernel("rnn_forward", (), _loop_geometry, {**_LOOP, "IN": "int"},
                  {"CELL": 3, "SAVE": 1, "STATES": 1, "BIAS": 0, "FED": 0, "INPUT_BIAS": 0, "R": 2,
                   "V": 4, "WG": 1})
 BACKWARD = Kernel("rnn_backward", (), _loop_geometry, _LOOP,
-                  {"CELL": 3, "STATES": 1, "DY": 1, "DH": 1, "DC": 1, "R": 2, "N": 1, "V": 4,
-                   "WG": 1})
+                  {"CELL": 3, "STATES": 1, "DY": 1, "DH": 1, "DC": 1, "R": 2, "N": 1, "RN": 2,
+                   "V": 4, "WG": 1})
 KERNELS: tuple[Kernel, ...] = (PACK, FORWARD, BACKWARD)
 
 
@@ -77,7 +78,7 @@ class Tuning:
     group: int
     stepped: int
     fed_bytes: int
-    pairs: bool
+    vectors: Mapping[int, int]
     rows: Mapping[int, float]
     far: Far | None
     weights: WeightsTile | None
@@ -96,7 +97,9 @@ def _tuning(entry: dict[str, Any]) -> Tuning:
     weights = tile and WeightsTile(tile["V"], tile["MV"], tuple(tile["J"]), tile["chunk"],
                                    tile["parts"], tile["most"])
     return Tuning(tuple(entry["kinds"]), entry["float_width"], entry["V"], entry["group"],
-                  entry["stepped"], entry["fed_bytes"], entry["pairs"], rates(entry["rows"]),
+                  entry["stepped"], entry["fed_bytes"],
+                  MappingProxyType({int(r): n for r, n in entry["vectors"].items()}),
+                  rates(entry["rows"]),
                   far and Far(far["bytes"], far["V"], rates(far["rows"])), weights)
 
 
@@ -139,14 +142,14 @@ class Layer:
 @dataclass(frozen=True)
 class Choice:
     """How a layer runs: R sequences and vectors of V units an item, WG items a group, and whether
-    each time step is a launch of its own. With `pairs` the gradient takes two vectors of units
-    at a time."""
+    each time step is a launch of its own. The gradient takes so many `vectors` of units at a
+    time."""
 
     rows: int
     width: int
     group: int
     stepped: bool
-    pairs: bool = False
+    vectors: int = 1
 
 
 def choose(layer: Layer, spec: DeviceSpec) -> Choice:
@@ -156,8 +159,11 @@ def choose(layer: Layer, spec: DeviceSpec) -> Choice:
     rates = far.rows if far else tuning.rows
 
     def cost(rows: int) -> float:
-        # As for products: about one group for each unit is lost when the last ones run out.
-        return (ceil_div(layer.batch, rows) + spec.compute_units) * rows / rates[rows]
+        # As for products: about one group for each unit is lost when the last ones run out. The
+        # units of a step of its own are shared out too.
+        blocks = ceil_div(layer.hidden, tuning.width) if layer.work * rows > tuning.stepped else 1
+        groups = ceil_div(layer.batch, rows) * blocks
+        return (groups + spec.compute_units) / blocks * rows / rates[rows]
     rows = min((r for r in rates if r == 1 or r <= layer.batch), key=cost)
     width, widest = 1, far.width if far and rows > 1 else tuning.width
     while width * 2 <= min(widest, layer.hidden):
@@ -166,9 +172,18 @@ def choose(layer: Layer, spec: DeviceSpec) -> Choice:
     while group * 2 <= min(tuning.group, layer.hidden // width, spec.max_work_group):
         group *= 2
     stepped = layer.work * rows > tuning.stepped
-    pairs = (tuning.pairs and not stepped and rows * group == 1
-             and layer.hidden % (2 * width) == 0)
-    return Choice(rows, width, group, stepped, pairs)
+    vectors = _vectors(layer, spec, rows, width, stepped) if group == 1 else 1
+    return Choice(rows, width, group, stepped, vectors)
+
+
+def _vectors(layer: Layer, spec: DeviceSpec, rows: int, width: int, stepped: bool) -> int:
+    """How many vectors a gradient takes at a time: of a step of its own no more than leave every
+    compute unit some items."""
+    most = tuning_for(spec).vectors.get(rows, 1) if rows > 1 or not stepped else 1
+    items = layer.hidden // width * ceil_div(layer.batch, rows)
+    least = _LEAST_ITEMS * spec.compute_units if stepped else 0
+    return next(n for n in (4, 2, 1) if n == 1 or (
+        n <= most and layer.hidden % (n * width) == 0 and items >= n * least))
 
 
 def _is_far(layer: Layer, tuning: Tuning) -> bool:
@@ -211,11 +226,13 @@ def loop_steps(kernel: Kernel, layer: Layer, choice: Choice, reads: Sequence[Val
     The operands, `reads` then `writes`, are in the kernel's order."""
     back = kernel is BACKWARD
     steps = layer.time + (defines["STATES"] if back else 0)
-    blocks = layer.hidden // choice.width if choice.stepped else 1
+    vectors = choice.vectors if back else 1
+    blocks = layer.hidden // (vectors * choice.width) if choice.stepped else 1
     across = ceil_div(blocks, choice.group) * choice.group
     macros = {**defines, "CELL": _CELLS[layer.cell], "R": choice.rows, "V": choice.width,
               "WG": choice.group}
-    macros |= {"N": 1 + choice.pairs} if back else {"FED": int(layer.inputs > 0)}
+    macros |= ({"N": vectors, "RN": vectors * choice.rows} if back else
+               {"FED": int(layer.inputs > 0)})
     sizes = {"BATCH": layer.batch, "H": layer.hidden, "TIME": layer.time, "ACROSS": across,
              "IN": layer.inputs, **layer.rows(back)}
     runs = [(s, s + 1) for s in range(steps)] if choice.stepped else [(0, steps)]

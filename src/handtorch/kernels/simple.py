@@ -6,19 +6,45 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Value
+from handtorch.graph.step import Step
 from handtorch.kernels.case import Array, Case
-from handtorch.kernels.geometry import grouped, one_case, one_each
-from handtorch.kernels.spec import Defines, Geometry, Kernel, Sizes, ceil_div, number
+from handtorch.kernels.geometry import MANY, grouped, one_case, one_each
+from handtorch.kernels.spec import (
+    Defines,
+    Geometry,
+    Kernel,
+    Sizes,
+    ceil_div,
+    number,
+    round_up,
+)
+
+LEAST_SUM_RUN = 64             # floats of an item of a sum on a CPU
 
 
 def _columns(defines: Defines, sizes: Sizes) -> Geometry:
+    items = ceil_div(int(sizes["INNER"]), int(sizes["RUN"]))
     group = number(defines, "GROUP")
-    return (ceil_div(int(sizes["INNER"]), group) * group, int(sizes["OUTER"])), (group, 1)
+    return (round_up(items, group), int(sizes["OUTER"])), (group, 1)
 
 
-SUM_AXIS = Kernel("sum_axis", ("r", "w"), _columns, {"REDUCE": "int", "INNER": "int"},
-                  {"GROUP": 16})
+SUM_AXIS = Kernel("sum_axis", ("r", "w"), _columns,
+                  {"REDUCE": "int", "INNER": "int", "RUN": "int"}, {"GROUP": 16, "V": 1})
+
+
+def sum_axis_step(x: Value, y: Value, spec: DeviceSpec, node: int) -> Step:
+    """y = the sum over the first axis of x. A CPU reads runs of whole vectors: a group of its own
+    for every few floats would cost more than their sum."""
+    inner = y.size
+    whole = spec.kind == "cpu"
+    run = round_up(max(ceil_div(inner, MANY), LEAST_SUM_RUN), 16) if whole else 1
+    macros = {"GROUP": 1, "V": 16} if whole else {}
+    return SUM_AXIS.step((x, y), {"OUTER": 1, "REDUCE": x.shape[0], "INNER": inner, "RUN": run},
+                         macros, node=node)
+
+
 SUM_ROW = Kernel("sum_row", ("r", "w"), one_each("OUTER"), {"REDUCE": "int", "SCALE": "float"})
 SGD = Kernel("sgd", ("r", "r", "rw", "rw"), grouped("COUNT"),
              {"COUNT": "int", "SIGN": "float", "DECAY": "float", "MOMENTUM": "float"},
@@ -33,10 +59,17 @@ def cases() -> Iterator[Case]:
     def normal(*shape: int) -> Array:
         return rng.normal(0, 2, shape).astype("f4")
 
+    for inner, run in ((5, 3), (16, 16), (70, 32)):
+        x = normal(3, 7, inner)
+        yield one_case(f"sum_axis {inner} in runs of {run}", SUM_AXIS,
+                       [x, np.zeros((3, inner), "f4")],
+                       {"OUTER": 3, "REDUCE": 7, "INNER": inner, "RUN": run},
+                       {1: x.astype("f8").sum(1)}, GROUP=1, V=16)
     for inner in (1, 16, 17):
         x = normal(3, 7, inner)
         yield one_case(f"sum_axis {inner}", SUM_AXIS, [x, np.zeros((3, inner), "f4")],
-                       {"OUTER": 3, "REDUCE": 7, "INNER": inner}, {1: x.astype("f8").sum(1)})
+                       {"OUTER": 3, "REDUCE": 7, "INNER": inner, "RUN": 1},
+                       {1: x.astype("f8").sum(1)})
         yield one_case(f"sum_row {inner}", SUM_ROW, [x[0].copy(), np.zeros(7, "f4")],
                        {"OUTER": 7, "REDUCE": inner, "SCALE": 0.5},
                        {1: 0.5 * x[0].astype("f8").sum(1)})

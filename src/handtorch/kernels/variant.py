@@ -117,7 +117,8 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "conv_weight_packed": {"NV": _TILE["NV"], "R": (1, 2, 3, 4, 6, 8, 12, 16), "V": _TILE["V"],
                            "COPIED": (0, 1), "TURNED": (0, 1), **_SHARED},
     "depthwise": {"ITEMS": range(65537), "R": _TILE["R"], "V": _TILE["V"]},
-    "depthwise_weight": {**_SHARED, "LINES": (0, 1), "NV": range(1, 5), "TAPS": range(1, 9),
+    "depthwise_weight": {**_SHARED, "DOWN": range(1, 9), "LINES": (0, 1),
+                         "NV": range(1, 5), "TAPS": range(1, 9),
                          "V": _TILE["V"]}}
 
 

@@ -14,7 +14,7 @@ from handtorch.graph.step import Step
 from handtorch.kernels.conv_epilogue import Epilogue
 from handtorch.kernels.conv_shapes import Conv, grad_weight_sizes
 from handtorch.kernels.conv_specs import EPILOGUE, panel_width
-from handtorch.kernels.simple import SUM_AXIS
+from handtorch.kernels.simple import sum_axis_step
 from handtorch.kernels.spec import (
     Defines,
     Geometry,
@@ -162,5 +162,4 @@ def weight_steps(dy: Value, x: Value, dw: Value, *, conv: Conv, tile: Mapping[st
         {**tile, "VX": dividing_width(gcd(rows, conv.inner))}, node=node, flops=flops)
     if chunks == 1:
         return (step,)
-    total = {"OUTER": 1, "REDUCE": chunks, "INNER": dw.size}
-    return step, SUM_AXIS.step((part, dw), total, node=node)
+    return step, sum_axis_step(part, dw, spec, node)

@@ -30,7 +30,7 @@ _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
     "depthwise": {"ITEMS": (0, 16, 64, 256), **DEPTHWISE.space, "R": (1, 2, 4, 8, 16),
                   "V": (1, 2, 4, 8, 16)},
     "depthwise_weight": {"CHUNK": (16, 64, 256, 1024), "ITEMS": (16, 64, 256, 4096),
-                         "LINES": (0, 1), "TAPS": tuple(range(1, 9)),
+                         "DOWN": (1, 2, 3), "LINES": (0, 1), "TAPS": tuple(range(1, 9)),
                          **DEPTHWISE_WEIGHT.space, "V": (1, 2, 4, 8, 16)}}
 
 
@@ -63,7 +63,7 @@ class Convolutions(Family[ConvPass]):
     def from_table(self, form: str, problem: ConvPass, spec: DeviceSpec) -> Iterable[Variant]:
         usual = problem.table_variant(spec)
         if form.startswith("depthwise"):
-            return _crossed(usual, self.space(form), ("R", "TAPS", "V", "NV", "ITEMS"))
+            return _crossed(usual, self.space(form), ("R", "DOWN", "TAPS", "V", "NV", "ITEMS"))
         tuning = tuning_for(spec)
         tiles = cheapest(tuning.dots if form == "conv_dot" else tuning.tiles,
                          *self.outputs(problem), spec, depth=64)
