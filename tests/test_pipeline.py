@@ -110,7 +110,7 @@ def test_a_training_step_keeps_less_for_a_little_time(monkeypatch: pytest.Monkey
     assert less.plan.peak_bytes < 0.97 * whole.plan.peak_bytes
     took = [sum(node_times_ns(p.steps, len(p.graph.nodes), estimated(SPEC), {}))
             for p in (whole, less)]
-    assert took[0] < took[1] <= 1.02 * took[0]
+    assert took[0] < took[1] <= 1.10 * took[0]
 
 
 def test_what_has_no_way_back_keeps_all() -> None:

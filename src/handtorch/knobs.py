@@ -32,8 +32,8 @@ KNOBS = (
     Knob("HANDTORCH_SENSORS", "/", "folder that stands for / when sensors are looked for; what is "
          "read below another one is called simulated"),
     Knob("HANDTORCH_SHARED", "", "folder with the optional real data sets, in `data` below it"),
-    Knob("HANDTORCH_SPARE", "2", "percent of a training step's predicted time that may be spent on "
-         "making values again instead of keeping them; 0 keeps all"),
+    Knob("HANDTORCH_SPARE", "10", "percent of a training step's predicted time that may be spent "
+         "on making values again instead of keeping them; 0 keeps all"),
     Knob("HANDTORCH_TOKEN", "", "the word that a server asks of its clients, and a client gives"),
 )
 _DEFAULTS = {k.name: k.default for k in KNOBS}

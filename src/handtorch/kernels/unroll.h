@@ -158,7 +158,10 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
 #define HT_POINT(i) EACH_COL(4, HT_POINT_AT, i)
 #define HT_POINT_AT(i, j) __global const float *d_at##i##j = from + (line##i + col##j) * inner; \
     const bool in##i##j = in_h##i && in_v##j;
-#define WINOGRAD_TILE EACH_ROW(4, HT_SIDE) EACH_ROW(4, HT_POINT)
+#define WINOGRAD_TILE EACH_ROW(4, HT_SIDE) EACH_ROW(4, HT_POINT) \
+    const size_t ht_far = (clamp(left + 6, 0, IN_W - 1) - col3) * inner, \
+                 ht_farther = (clamp(left + 7, 0, IN_W - 1) - col3) * inner;
+#define HT_NEXT(i) AHEAD(d_at##i##3 + ht_far + c); AHEAD(d_at##i##3 + ht_farther + c);
 #define HT_FETCH(i) EACH_COL(4, HT_FETCH_AT, i)
 #define HT_FETCH_AT(i, j) \
     const VEC(float, VX) d##i##j = in##i##j ? VLOAD(VX)(0, d_at##i##j + c) : (VEC(float, VX))0.0f;
@@ -169,7 +172,8 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
     VSTORE(VX)(t##i##1 + t##i##2, 0, (to) + (4 * i + 1) * (plane)); \
     VSTORE(VX)(t##i##2 - t##i##1, 0, (to) + (4 * i + 2) * (plane)); \
     VSTORE(VX)(t##i##1 - t##i##3, 0, (to) + (4 * i + 3) * (plane));
-#define WINOGRAD_SEEN(to, plane) EACH_ROW(4, HT_FETCH) EACH_ROW(4, HT_DOWN) \
+#define WINOGRAD_SEEN(to, plane) if (c % 16 == 0) { EACH_ROW(4, HT_NEXT) } \
+    EACH_ROW(4, HT_FETCH) EACH_ROW(4, HT_DOWN) \
     HT_ACROSS(0, to, plane) HT_ACROSS(1, to, plane) HT_ACROSS(2, to, plane) HT_ACROSS(3, to, plane)
 // WITHIN and POWERS are for vectors of the kernel's V floats, FLOATS.
 #define WITHIN(x, most) select(select(x, (FLOATS)-(most), (x) < -(most)), (FLOATS)(most), (x) > (most))

@@ -33,6 +33,7 @@ ITEMS = 2                         # for each compute unit; each has a block's ro
 WORTH = 80.0                      # see is_worth
 # Of an item of winograd_weight: what it holds rests in 1 MB.
 WEIGHT_ROWS, WEIGHT_COLUMNS, WEIGHT_TILES = 64, 64, 32
+LEAST_TILES = 8
 PACK_RUN = 16                     # channels that an item of winograd_pack takes
 _SIZES = ("N", "INNER", "OUTER", "IN_H", "IN_W", "OUT_H", "OUT_W", "PAD_H", "PAD_W", "TILES",
           "PANELS")
@@ -114,7 +115,7 @@ class Winograd:
         pack = PACK.step((w, packed), {"LANES": outer, "B": inner, "RUN": PACK_RUN},
                          {"W": width, "V": 16 if self.turned else dividing_width(gcd(width, outer)),
                           "TURNED": int(self.turned)}, node=self.node)
-        sizes = self._shared(panels)
+        sizes = self._shared(panels, source.size + out.size)
         items = sizes["BLOCKS"] * ceil_div(panels, sizes["PANELS"])
         room = self.scratch((items * 16 * (sizes["TILES"] * (inner + _LINE + width) + _LINE),))
         access = ("r", "r", "w", "w", *("r" for _ in then.operands))
@@ -123,12 +124,13 @@ class Winograd:
             {**self.tile, "VX": dividing_width(inner), **then.macros()}, node=self.node,
             flops=self.flops, access=access)
 
-    def _shared(self, panels: int) -> dict[str, int]:
-        """Blocks as large as rest in a cache, and so many items that all cores end together."""
+    def _shared(self, panels: int, floats: int) -> dict[str, int]:
+        """Blocks as large as rest in a cache, and so many items that all cores end together. Their
+        room is about what the pictures take, `floats`, at most: a small net holds little else."""
         rows, wanted = self.tile["R"], ITEMS * self.spec.compute_units
         all_tiles = tiles_of(self.sizes)
-        most = min(self.most_tiles, ROOM_FLOATS // (
-            16 * (self.sizes["INNER"] + _LINE + panel_width(self.tile))))
+        of_tile = 16 * (self.sizes["INNER"] + _LINE + panel_width(self.tile))
+        most = min(self.most_tiles, ROOM_FLOATS // of_tile, floats // (wanted * of_tile))
         blocks = ceil_div(all_tiles, max(rows, most // rows * rows))
         tiles = round_up(ceil_div(all_tiles, blocks), rows)
         blocks = min(ceil_div(all_tiles, tiles), wanted)
@@ -138,8 +140,6 @@ class Winograd:
             pads = {name: self.sizes[name] + 2 for name in ("PAD_H", "PAD_W")}
         return {**self.sizes, **pads, "TILES": tiles, "BLOCKS": blocks,
                 "PANELS": ceil_div(panels, apart)}
-
-
 
 
 def weight_steps(dy: Value, x: Value, dw: Value, *, conv: Conv, tile: Mapping[str, int],
@@ -153,8 +153,10 @@ def weight_steps(dy: Value, x: Value, dw: Value, *, conv: Conv, tile: Mapping[st
     columns = min(max(WEIGHT_COLUMNS // width, 1), ceil_div(conv.outer, width)) * width
     blocks = ceil_div(conv.inner, rows) * ceil_div(conv.outer, columns)
     chunk = max(ceil_div(all_tiles, ceil_div(2 * wanted, blocks)), min(WEIGHT_TILES, all_tiles))
-    chunks, deep = ceil_div(all_tiles, chunk), min(WEIGHT_TILES, chunk)
+    chunks = ceil_div(all_tiles, chunk)
     items = min(wanted, blocks * chunks)
+    few = (dy.size + x.size) // (items * 16 * (rows + columns))     # see Winograd._shared
+    deep = min(WEIGHT_TILES, chunk, max(few, LEAST_TILES))
     room = scratch((items * 16 * (rows * columns + deep * (rows + columns) + 3 * _LINE),))
     part = dw if chunks == 1 else scratch((chunks, *dw.shape))
     step = WEIGHT.step((dy, x, room, part), {
