@@ -61,7 +61,7 @@ CALLED = {
     "read_checkpoint": "api.checkpoint:read_checkpoint", "profile": "profile.profile:profile",
     "place": "place.ask:place", "offload": "offload.offload:Offload",
     "split": "offload.split:split", "Place": "offload.place:Place",
-    "Target": "place.decide:Target", "Limits": "api.limits:Limits",
+    "Target": "place.decide:Target", "Limits": "api.limits:Limits", "lend": "runtime.lent:lend",
     "DeviceSpec": "graph.device_spec:DeviceSpec", "HandTorchError": "errors:HandTorchError",
 }
 # What a user is given: by whom, and its class.

@@ -15,7 +15,7 @@ _HOMES = {
     "load": "handtorch.api.load", "read_checkpoint": "handtorch.api.checkpoint",
     "TrainStep": "handtorch.api.step", "Inference": "handtorch.api.inference",
     "Loss": "handtorch.api.loss", "Limits": "handtorch.api.limits",
-    "profile": "handtorch.profile",
+    "lend": "handtorch.runtime.lent", "profile": "handtorch.profile",
     "offload": "handtorch.offload", "Place": "handtorch.offload.place",
     "split": "handtorch.offload.split",
     "place": "handtorch.place", "Target": "handtorch.place.decide",

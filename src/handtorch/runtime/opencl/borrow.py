@@ -2,8 +2,9 @@
 
 The staging ring copies a batch so that the caller may change it at once. Of an array that is
 read-only down to the memory it stands on there is nothing to fear: a data set mapped from a file
-(`np.load(path, mmap_mode="r")`), or one whose owner said `x.flags.writeable = False`. On a device
-that computes in the host's own memory, kernels are pointed at such an array for one step."""
+(`np.load(path, mmap_mode="r")`), or one whose owner said `x.flags.writeable = False`; nor of one
+that its owner promised to leave alone (`ht.lend`). On a device that computes in the host's own
+memory, kernels are pointed at such an array for one step."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from handtorch.graph.node import Value
 from handtorch.graph.step import Step
 from handtorch.plan.plan import STAGING_IN, Plan
 from handtorch.runtime.device import Array
+from handtorch.runtime.lent import Lent
 from handtorch.runtime.opencl.context import OpenCLContext
 
 # Intel's runtime copies, for a millisecond, what does not begin on such a border; PoCL has none.
@@ -31,17 +33,18 @@ KEPT = 4
 
 def settled_root(array: Any) -> Array | None:
     """The array in whose memory this one lies, if nothing in this program can write to that by
-    the way it was made; else None."""
+    the way it was made, or its owner promised not to; else None."""
     root = None
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
             return None
         root, array = array, array.base
-    if array is None:
+    if array is None or isinstance(array, Lent):
         return root
     try:
         with memoryview(array) as seen:      # bytes, or a file mapped for reading alone
-            return root if seen.readonly else None
+            settled = seen.readonly and not isinstance(seen.obj, np.ndarray | bytearray)
+            return root if settled else None
     except TypeError:                        # a torch tensor, for one: it can be written to
         return None
 
