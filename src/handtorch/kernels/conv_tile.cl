@@ -34,6 +34,7 @@
 #define W (NV * V)
 #endif
 #define FLOATS VEC(float, V)
+#define LINE 16                        // floats of a cache line
 #if IMAGES_FIRST
 #define PLACE(q) ((q) / N)
 #define IMAGE(q) ((q) % N)
@@ -62,13 +63,14 @@
 #define ADD(r, v) c##r##_##v = fma(a, w##v, c##r##_##v);
 #endif
 #define ONE { EACH_COL(NV, LOAD, 0) EACH_ROW(R, MULTIPLY) }
-#define STORE_ROW(r) { \
+// `then` for a pixel that is stored, at y[place].
+#define STORED(r, then) { \
     const int y##r = i##r * OUT_STEP_H + class_h, z##r = j##r * OUT_STEP_W + class_w; \
     if (tile + r < pixels && y##r < OUT_H && z##r < OUT_W) { \
         const size_t place = ((n##r * OUT_H + y##r) * OUT_W + z##r) * GROUPS * OUTER + channel; \
-        __global float *to = y + y_at + place; \
-        SUMS(r) \
-        EACH_COL(NV, STORE, r) } }
+        then } }
+#define STORE_ROW(r) STORED(r, __global float *to = y + y_at + place; SUMS(r) EACH_COL(NV, STORE, r))
+#define ASK_ROW(r) STORED(r, for (size_t l = skip; l < used; l += LINE) { STORE_AHEAD(place + l) })
 #if DOT && NV == 4
 #define SUMS(r) const float4 t##r = HT_CAT(FOUR_SUMS, V)(c##r##_0, c##r##_1, c##r##_2, c##r##_3);
 #define SUM(r, v) t##r.s##v
@@ -127,6 +129,7 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
     const size_t tap = DOT ? OUTER * deep : INNER * wide;
     __global const float *from = x + x_at + group * INNER;
     EACH_ROW(R, PIXEL)
+    EACH_ROW(R, ASK_ROW)               // while the sums are made it comes
     for (int kh = 0; kh < KH; ++kh) {
         const int from_h = class_h - PAD_H + kh * DIL_H, off_h = from_h / OUT_STEP_H;
         for (int kw = 0; kw < KW; ++kw) {
