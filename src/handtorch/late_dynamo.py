@@ -61,7 +61,7 @@ def _until_loaded(wrapped: FunctionType, own: FunctionType) -> Any:
     def run(*args: Any, **options: Any) -> Any:
         if _COMPILER not in sys.modules:
             return own(*args, **options)
-        if getattr(own, _KEPT, None) is run:
-            delattr(own, _KEPT)             # from here on as torch does it
+        if vars(own).get(_KEPT) is run:
+            vars(own).pop(_KEPT, None)      # as torch does it now; another thread may be first
         return wrapped(*args, **options)
     return run

@@ -2,11 +2,14 @@
 
 import os
 import pickle
+import resource
+import signal
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +18,7 @@ import torch.nn.functional as F
 
 from handtorch import knobs
 from handtorch.capture import apart
+from handtorch.capture import step as step_room
 from handtorch.capture.apart import in_a_copy
 from handtorch.capture.step import Captured, capture_inference, capture_user_step
 from handtorch.errors import BadInput, CannotCapture
@@ -48,7 +52,15 @@ def captured(where: str, monkeypatch: pytest.MonkeyPatch) -> Captured:
 
 
 def test_both_places_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    crossed: list[bool] = []
+
+    def watched(work: Any) -> Any:
+        found = in_a_copy(work)
+        crossed.append(found is not None)
+        return found
+    monkeypatch.setattr(step_room, "in_a_copy", watched)
     there, here = captured("apart", monkeypatch), captured("here", monkeypatch)
+    assert crossed == [True, False]
     assert graph_text(there.graph) == graph_text(here.graph)
     assert (there.homes, there.outputs) == (here.homes, here.outputs)
     assert [(f.rate, f.index, f.settings) for f in there.follows] == [
@@ -89,11 +101,53 @@ def test_an_unknown_place_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
                                  "  try: unset it, or `here` to trace in this process")
 
 
-@pytest.mark.parametrize("end", ["raises", "dies", "cannot be told"])
+class Odd(UserWarning):
+    """Pickled, it is made anew from its message alone."""
+
+    def __init__(self, one: str, other: str) -> None:
+        super().__init__(one + other)
+
+
+@pytest.mark.parametrize("end", ["raises", "dies", "cannot be told", "cannot be heard"])
 def test_a_copy_that_ends_early_gives_nothing(end: str) -> None:
     ends = {"raises": lambda: [][0], "dies": lambda: os._exit(0),
-            "cannot be told": lambda: (x for x in ())}
+            "cannot be told": lambda: (x for x in ()),
+            "cannot be heard": lambda: warnings.warn(Odd("a", "b"), stacklevel=1) or 7}
     assert in_a_copy(ends[end]) is None
+
+
+def test_no_room_for_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> int:
+        raise OSError(11, "Resource temporarily unavailable")
+    monkeypatch.setattr(apart.os, "fork", refused)
+    before = len(os.listdir("/proc/self/fd"))
+    assert in_a_copy(os.getpid) is None
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
+
+
+def test_a_file_beyond_the_thousandth() -> None:
+    """`select` refuses those."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(2000, limits[1]), limits[1]))
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        assert in_a_copy(os.getpid) not in (None, os.getpid())
+    finally:
+        for handle in taken:
+            os.close(handle)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize("where", ["apart", "here"])
+def test_a_buffer_that_the_first_pass_makes(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Masked(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if not hasattr(self, "mask"):
+                self.register_buffer("mask", torch.ones(6))
+            return x * self.mask
+    monkeypatch.setenv("HANDTORCH_CAPTURE", where)
+    assert capture_inference(Masked(), (X,)).graph.outputs
 
 
 def test_a_refusal_comes_from_here_with_its_line() -> None:
@@ -167,5 +221,6 @@ def test_nothing_of_the_trace_is_left_here() -> None:
 def test_a_copy_that_never_answers_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apart, "MOST_S", 0.2)
     began = time.monotonic()
-    assert in_a_copy(lambda: time.sleep(600)) is None
+    with pytest.warns(UserWarning, match="HANDTORCH_CAPTURE=here does so at once"):
+        assert in_a_copy(lambda: time.sleep(600)) is None
     assert time.monotonic() - began < 60

@@ -15,7 +15,7 @@ from handtorch.graph.device_spec import GENERIC, DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_launches import LEAST_RUN, Launches, _block, pack_run
-from handtorch.kernels.conv_shapes import Conv, Pair, inside
+from handtorch.kernels.conv_shapes import MOST_PARTIAL_BYTES, Conv, Pair, inside
 from handtorch.kernels.simple import LEAST_SUM_RUN
 from handtorch.kernels.spec import ceil_div
 
@@ -91,6 +91,17 @@ def test_only_a_cpu_transforms_tiles() -> None:
         _, step = launches(c, "forward")
         room = step.operands[2].value.nbytes // prod(step.global_size)
         assert room <= 1 << 19, c
+
+
+def test_a_weight_gradient_by_tiles_asks_for_no_more_with_many_cores() -> None:
+    """Its sums rest in a next cache of 1 MB, and those of all chunks within what others take."""
+    many = replace(CPU, compute_units=64)
+    for c in (conv(64, 32, 3), conv(64, 56, 3), conv(256, 8, 3)):
+        for spec in (CPU, many):
+            step, *_ = launches(c, "grad_weight", spec)
+            assert step.kernel == "winograd_weight"
+            assert step.operands[2].value.nbytes // prod(step.global_size) <= 9 << 16, c
+            assert step.operands[3].value.nbytes <= MOST_PARTIAL_BYTES, c
 
 
 @given(st.integers(1, 300), st.integers(1, 16), st.integers(1, 400))

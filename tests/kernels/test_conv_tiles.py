@@ -65,9 +65,22 @@ def test_what_is_no_problem_is_refused(text: str) -> None:
     ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6",
      "depthwise_weight CHUNK1 DOWN6 ITEMS1 LINES0 NV1 TAPS3 V2"),
     ("conv 1x4x4x8 8 1x1", "conv_packed IMAGES_FIRST0 NV1 R4 V4 WGX32 WGY16"),
+    ("conv 1x8x8x16 16 3x3 p2x2 d2x2", "conv_winograd NV2 R4 V8"),                # taps far apart
+    ("conv 1x8x8x16 16 3x3 s2x2 p1x1", "conv_winograd NV2 R4 V8"),
+    ("conv 1x8x8x32 32 3x3 p1x1 g2", "conv_winograd NV2 R4 V8"),
+    ("conv 1x8x8x16 16 5x5 p2x2", "conv_winograd NV2 R4 V8"),
+    ("conv_grad_input 1x8x8x16 20 3x3 p1x1", "conv_winograd NV2 R4 V8"),          # no squares of 16
+    ("conv_grad_input 1x8x8x16 16 3x3 p1x1", "conv_winograd NV1 R4 V8"),
+    ("conv_grad_weight 1x8x8x64 20 3x3 p1x1", "conv_weight_winograd NV1 R4 V16"),
+    ("conv_grad_weight 1x8x8x64 32 3x3 p1x1", "conv_weight_winograd NV1 R6 V16"),  # 64 rows
     ("bmm 2x8x8x8 nn", "bmm NV2 R4 V8 WGX1 WGY1"), ("bmm 2x8x8x8 nn", "bmm_dot R4 V8 WGX1 WGY1")])
 def test_what_cannot_compute_it_does_not_fit(problem: str, text: str) -> None:
     assert not as_variant(text).fits(as_problem(problem), CPU)
+
+
+def test_winograds_form_is_for_what_has_caches() -> None:
+    problem, form = as_problem("conv 4x16x16x64 64 3x3 p1x1"), as_variant("conv_winograd NV2 R4 V8")
+    assert form.fits(problem, CPU) and not form.fits(problem, replace(CPU, kind="gpu"))
 
 
 def test_a_like_pass_takes_what_was_tuned_for_its_neighbour() -> None:

@@ -70,6 +70,8 @@ def test_choice_with_avx2(batch: int, inputs: int, hidden: int, want: Choice) ->
 def test_on_a_gpu_a_group_shares_a_sequence() -> None:
     assert choose(Layer("lstm", 4, 10, 128), GENERIC).group == 32        # 32 vectors of 4
     assert choose(Layer("lstm", 4, 10, 650), GENERIC).group == 64
+    wide = Layer("lstm", 2, 10, 1200)               # of whose units a group takes 256
+    assert choose(wide, replace(GENERIC, compute_units=8)).rows == 1
     small = replace(GENERIC, max_work_group=16)
     assert choose(Layer("lstm", 4, 10, 650), small).group == 16
 

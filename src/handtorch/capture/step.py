@@ -192,11 +192,11 @@ def _captured(fn: Callable[..., Any], names: Sequence[str], models: Named,
         traced = trace(fn, models, optimizers, batch, clears_gradients=clears_gradients)
         return _found(replace(traced, outputs=called(traced.outputs)), names, optimizers)
 
+    slots = slots_of(models)            # first: a trace in this process may leave buffers behind
+    moments, rates = state_of(optimizers, slots)
     found = in_a_copy(work) or work()
     for optimizer in optimizers:
         optimizer.__dict__["_opt_called"] = True    # what schedulers look at before they warn
-    slots = slots_of(models)
-    moments, rates = state_of(optimizers, slots)
     states = {s.name: s.tensor.detach().numpy() for s in slots}
     states |= {m.name: _start(m) for m in moments}
     states |= found.constants

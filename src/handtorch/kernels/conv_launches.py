@@ -12,7 +12,15 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_epilogue import NOTHING, Epilogue
-from handtorch.kernels.conv_shapes import Conv, Pair, grad_weight_sizes, inside, named, negative
+from handtorch.kernels.conv_shapes import (
+    MOST_PARTIAL_BYTES,
+    Conv,
+    Pair,
+    grad_weight_sizes,
+    inside,
+    named,
+    negative,
+)
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
     DEPTHWISE_WEIGHT,
@@ -30,7 +38,6 @@ from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.variant import chosen_variant
 from handtorch.kernels.winograd import Winograd, weight_steps
 
-MOST_PARTIAL_BYTES = 1 << 24
 # Bytes of x from which a depthwise gradient of w asks for rows ahead: it comes from memory then,
 # which takes 0.6 to 0.7 of the time so; from a cache 1.1 times it.
 FAR_PICTURES = 3_000_000

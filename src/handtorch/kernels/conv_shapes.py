@@ -12,6 +12,7 @@ from handtorch.kernels.spec import ceil_div
 Pair = tuple[int, int]
 FEW_INNER = 4
 SOME_PIXELS = 128                 # of dy that a weight gradient goes through at a time
+MOST_PARTIAL_BYTES = 1 << 24      # of a weight gradient in parts that are yet to be added up
 
 
 @dataclass(frozen=True)

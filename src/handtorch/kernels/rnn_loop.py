@@ -161,7 +161,8 @@ def choose(layer: Layer, spec: DeviceSpec) -> Choice:
     def cost(rows: int) -> float:
         # As for products: about one group for each unit is lost when the last ones run out. The
         # units of a step of its own are shared out too.
-        blocks = ceil_div(layer.hidden, tuning.width) if layer.work * rows > tuning.stepped else 1
+        stepped = layer.work * rows > tuning.stepped
+        blocks = ceil_div(layer.hidden, tuning.width * tuning.group) if stepped else 1
         groups = ceil_div(layer.batch, rows) * blocks
         return (groups + spec.compute_units) / blocks * rows / rates[rows]
     rows = min((r for r in rates if r == 1 or r <= layer.batch), key=cost)

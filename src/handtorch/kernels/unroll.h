@@ -47,13 +47,12 @@
 #define VSTORE(width) HT_VSTORE(width)
 // AHEAD(p): the cache line at p will be read soon; the next cache but one is near enough. PoCL's own
 // prefetch does nothing and Intel's is a call; both compilers know the builtin. Oclgrind does not.
-// AHEAD_TO_WRITE(p): it will be written to; a store that misses the cache fetches its line first.
 #if defined(__x86_64__) || defined(__aarch64__) || defined(__INTEL_LLVM_COMPILER)
+#define HT_CORE 1
 #define AHEAD(p) __builtin_prefetch((const void *)(uintptr_t)(p), 0, 2)
-#define AHEAD_TO_WRITE(p) __builtin_prefetch((const void *)(uintptr_t)(p), 1, 3)
 #else
+#define HT_CORE 0
 #define AHEAD(p) prefetch(p, 1)
-#define AHEAD_TO_WRITE(p)
 #endif
 // LANE_SUM4, 8, 16(v), LANE_MAX16(v): across the lanes of a vector, in pairs. Lane by lane, not .lo + .hi:
 // Oclgrind 21.10 takes lanes 8 to 15 of a swizzle for uninitialised, or crashes.
@@ -136,8 +135,9 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
 #define STORE_V VSTORE(V)
 // EPILOGUE(T, LD, c, at): what a convolution does to `s`, a T of results of channels from c on that will
 // lie at y[at]: + bias[c] if BIAS, + more[at] if MORE, then max(s, 0) if ACT, then 0 where
-// mask[at] <= 0 if MASK. EPILOGUE_GIVEN: what the kernel is given for it. STORE_AHEAD(at): the line at
-// y[at] will be stored soon, and read what the epilogue reads there.
+// mask[at] <= 0 if MASK. EPILOGUE_GIVEN: what the kernel is given for it. STORE_AHEAD(at): a core is
+// asked for the line at y[at], because a store that misses its cache fetches it first, and for what the
+// epilogue reads there.
 #define HT_BIAS_0(LD, c)
 #define HT_BIAS_1(LD, c) s += LD(0, bias + bias_at + (c));
 #define HT_MORE_0(LD, at)
@@ -150,8 +150,12 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
     HT_CAT(HT_ACT_, ACT)(T) HT_CAT(HT_MASK_, MASK)(T, LD, at)
 #define HT_AHEAD_0(name, at)
 #define HT_AHEAD_1(name, at) AHEAD(name + name##_at + (at));
+#if HT_CORE
 #define STORE_AHEAD(at) HT_CAT(HT_AHEAD_, MORE)(more, at) HT_CAT(HT_AHEAD_, MASK)(mask, at) \
-    AHEAD_TO_WRITE(y + y_at + (at));
+    __builtin_prefetch((const void *)(uintptr_t)(y + y_at + (at)), 1, 3);
+#else
+#define STORE_AHEAD(at)
+#endif
 #define HT_GIVEN_0(name)
 #define HT_GIVEN_1(name) __global const float *name, const uint name##_at,
 #define EPILOGUE_GIVEN \

@@ -12,7 +12,7 @@ from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Shape, Value
 from handtorch.graph.step import Step
 from handtorch.kernels.conv_epilogue import Epilogue
-from handtorch.kernels.conv_shapes import Conv, grad_weight_sizes
+from handtorch.kernels.conv_shapes import MOST_PARTIAL_BYTES, Conv, grad_weight_sizes
 from handtorch.kernels.conv_specs import EPILOGUE, panel_width
 from handtorch.kernels.simple import sum_axis_step
 from handtorch.kernels.spec import (
@@ -152,7 +152,8 @@ def weight_steps(dy: Value, x: Value, dw: Value, *, conv: Conv, tile: Mapping[st
     rows = min(WEIGHT_ROWS, conv.inner)
     columns = min(max(WEIGHT_COLUMNS // width, 1), ceil_div(conv.outer, width)) * width
     blocks = ceil_div(conv.inner, rows) * ceil_div(conv.outer, columns)
-    chunk = max(ceil_div(all_tiles, ceil_div(2 * wanted, blocks)), min(WEIGHT_TILES, all_tiles))
+    parts = min(ceil_div(2 * wanted, blocks), max(1, MOST_PARTIAL_BYTES // dw.nbytes))
+    chunk = max(ceil_div(all_tiles, parts), min(WEIGHT_TILES, all_tiles))
     chunks = ceil_div(all_tiles, chunk)
     items = min(wanted, blocks * chunks)
     few = (dy.size + x.size) // (items * 16 * (rows + columns))     # see Winograd._shared

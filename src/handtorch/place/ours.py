@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from handtorch.place.predict import Software, Work
 
 PRODUCT, POINTWISE = "product", "pointwise"
-_PRODUCTS = ("gemm", "conv", "bmm", "depthwise", "lstm", "rnn")
+_PRODUCTS = ("gemm", "conv", "bmm", "depthwise", "lstm", "rnn", "winograd")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import array
+import ctypes
 import gc
+import mmap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -73,7 +76,9 @@ def test_what_nobody_can_change(tmp_path: Path) -> None:
     assert settled_root(fixed(torch.zeros(3).numpy())) is None
     y = np.zeros(3, "f4")                   # a view that cannot write is no promise of the owner's
     assert settled_root(np.asarray(memoryview(y).toreadonly())) is None
-    assert settled_root(np.frombuffer(memoryview(bytearray(8)).toreadonly(), "f4")) is None
+    shared = mmap.mmap(-1, 4096)            # as shared memory between processes is
+    for owner in (bytearray(8), array.array("f", [0, 0]), (ctypes.c_float * 2)(), shared):
+        assert settled_root(np.frombuffer(memoryview(owner).toreadonly(), "f4")) is None
     np.save(tmp_path / "x.npy", x)
     assert settled_root(np.load(tmp_path / "x.npy", mmap_mode="r")[2:]) is not None
     assert settled_root(fixed(np.load(tmp_path / "x.npy", mmap_mode="r+")[2:])) is None

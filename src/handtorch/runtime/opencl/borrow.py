@@ -42,8 +42,9 @@ def settled_root(array: Any) -> Array | None:
     if array is None or isinstance(array, Lent):
         return root
     try:
-        with memoryview(array) as seen:      # bytes, or a file mapped for reading alone
-            settled = seen.readonly and not isinstance(seen.obj, np.ndarray | bytearray)
+        with memoryview(array) as seen, memoryview(seen.obj) as owner:
+            # bytes, or a file mapped for reading alone; a view that cannot write is no promise
+            settled = seen.readonly and owner.readonly and not isinstance(owner.obj, np.ndarray)
             return root if settled else None
     except TypeError:                        # a torch tensor, for one: it can be written to
         return None
