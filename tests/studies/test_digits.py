@@ -30,7 +30,7 @@ def test_the_study_learns_and_records(opencl_device: Any, tmp_path: Path) -> Non
     assert abs(accuracy[digits.OURS] - accuracy[digits.THEIRS]) <= digits.ALLOWED_GAP
     assert {launch.phase for launch in run.launches} == {"forward", "backward", "optimizer"}
     assert all(launch.source_line for launch in run.launches)
-    assert {m.role for m in run.memory} >= {"parameter", "optimizer", "intermediates"}
+    assert {m.role for m in run.memory} >= {"parameters", "optimizer state", "intermediates"}
     losses = [r.value for r in run.results if r.name == "loss" and r.subject == digits.OURS]
     assert losses[-1] < losses[0] / 4
     assert "perceptron 64-64-10" in render(run)

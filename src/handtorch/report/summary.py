@@ -107,10 +107,11 @@ def _judged(run: Run) -> Iterator[Tile]:
 
 
 def _sentences(run: Run, one: Timed, middle: TimedStep | None) -> Iterator[str]:
-    kind = one.steps[0].kind
+    kind, count = one.steps[0].kind, len(one.steps)
+    spread = (f"the median of {count:,} steps, the middle half within {duration(one.spread_ns)}"
+              if count > 1 else "one step, so nothing is known of its spread")
     yield (f"A {esc(kind)} step of <b>{esc(one.subject)}</b> on <b>{esc(one.place)}</b> takes "
-           f"<b>{duration(one.median_ns)}</b>, the median of {len(one.steps):,} steps, the middle "
-           f"half within {duration(one.spread_ns)}.")
+           f"<b>{duration(one.median_ns)}</b>, {spread}.")
     if middle is not None:
         yield from _work(middle)
     yield from _idle(run, one)

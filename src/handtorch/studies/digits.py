@@ -22,8 +22,9 @@ from handtorch.baseline.fair import (
     share_of_others,
 )
 from handtorch.baseline.training import accuracy, step_work, train
-from handtorch.program import Program
+from handtorch.profile.memory import held
 from handtorch.record import Clock, Launch, Memory, Result, Step, Verdict
+from handtorch.runtime.opencl.resident import RING
 from handtorch.studies.study import HOST, Setting
 from handtorch.zoo.digits import BATCH, Digits, digits_training, load_digits
 
@@ -130,17 +131,8 @@ def _record_step(at: Setting, step: TrainStep, example: tuple[Any, Any]) -> None
             queued_ns=t.queued_ns, submit_ns=t.submit_ns, start_ns=t.start_ns, end_ns=t.end_ns,
             flops=launch.flops, moved_bytes=launch.bytes, provenance="measured"))
     at.record.add(*(Memory(place=at.place, subject=SUBJECT, moment="peak", role=role, bytes=n,
-                           provenance="measured") for role, n in _roles(program).items()))
-
-
-def _roles(program: Program) -> dict[str, int]:
-    """Exact bytes by role, from the plan; what lies between is alignment."""
-    roles: dict[str, int] = {}
-    for state in program.graph.states:
-        roles[state.role] = roles.get(state.role, 0) + state.before.nbytes
-    plan = program.plan
-    return {**roles, "intermediates": plan.peak_bytes - plan.lasting_bytes,
-            "staging": plan.staging_in_bytes + plan.staging_out_bytes}
+                           provenance="measured")
+                    for role, n in held(program, RING).peak.items() if n))
 
 
 def _judge(reached: tuple[float, float], times: dict[str, Timing], others: float | None

@@ -75,7 +75,7 @@ def test_the_order_does_not_follow_the_drivers(machine: Machine) -> None:
 @pytest.mark.parametrize(("specs", "why"), [
     ((POCL, ADRENO), "a GPU"),
     ((POCL, INTEL), "no GPU found: an installed runtime"),
-    ((INTEL,), "no GPU found, no runtime installed: the one from pip"),
+    ((INTEL,), "no GPU and no driver of the system: the runtime from pip is used"),
 ])
 def test_why_default(machine: Machine, specs: tuple[DeviceSpec, ...], why: str) -> None:
     machine.has(*specs, embedded=[INTEL])

@@ -209,9 +209,8 @@ def why_default(device: FoundDevice) -> str:
     """The reason that makes it the default, for people."""
     if device.spec.kind == "gpu":
         return "a GPU"
-    others = "no GPU found"
-    return f"{others}, no runtime installed: the one from pip" if device.embedded \
-        else f"{others}: an installed runtime"
+    return "no GPU and no driver of the system: the runtime from pip is used" if device.embedded \
+        else "no GPU found: an installed runtime"
 
 
 def _default(found: tuple[FoundDevice, ...]) -> FoundDevice:
