@@ -12,6 +12,8 @@ import pytest
 
 from handtorch.record import Published, Result, Run, RunInfo, Verdict
 from handtorch.report.learnt import BUSY, MOST, busy, learnt
+from handtorch.report.page import render
+from handtorch.report.spell import esc
 from handtorch.studies import backprop_findings as backprop
 from handtorch.studies import daily, digits, recognize_findings, rnn, rnn_load, sgemm
 from handtorch.studies import rnn_findings as findings
@@ -186,3 +188,14 @@ def test_a_comparison_with_peers(quick: Run) -> None:
 
 def test_an_empty_run_teaches_nothing(info: RunInfo) -> None:
     assert learnt(Run(info=info)) == ()
+
+
+def test_the_page_says_the_same_and_marks_what_no_study_judged(quick: Run) -> None:
+    page = render(quick)
+    assert all(f"<li>{esc(line)}</li>" in page for line in learnt(quick))
+    assert "no speed is judged by it" not in page
+    spoilt = replace(quick, verdicts=(Verdict(
+        study="rnn", question="?", answer="Perhaps.", holds=None,
+        holds_reason=findings.doubt_of(0.12)),))
+    assert render(spoilt).count("Other programs used 12 % of this machine's cores while this was "
+                                "timed: no speed is judged by it") == 1

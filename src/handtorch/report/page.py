@@ -12,6 +12,8 @@ from handtorch.report.decision import decisions, others
 from handtorch.report.energy import energy
 from handtorch.report.frame import Section, document, reading, section
 from handtorch.report.kernels import breakdowns, kernel_table, middle_steps, said
+from handtorch.report.learnt import busy
+from handtorch.report.learnt import learnt as taught
 from handtorch.report.memory import memory
 from handtorch.report.roofline import rooflines
 from handtorch.report.series import Figure, figures, unmatched
@@ -52,8 +54,8 @@ def status_note(info: RunInfo) -> str:
 
 
 def learnt(run: Run) -> Section:
-    parts = [summary(run)]
-    if not run.verdicts and not parts[0]:
+    parts = [_taught(run), summary(run)]
+    if not run.verdicts and not any(parts):
         none = "This run came to no verdict." if run.results else "This run holds no results."
         parts.append(f'<p class="none">{none}</p>')
     for c in run.comparisons:
@@ -70,6 +72,12 @@ def learnt(run: Run) -> Section:
         else:
             parts.append(f'<p class="callout">Separate silicon: {pair} share no cores.{why}</p>')
     return section("What was learnt", [*parts, _verdicts(run.verdicts)])
+
+
+def _taught(run: Run) -> str:
+    """What a main job says at its end, in the same words."""
+    lines = "".join(f"<li>{esc(line)}</li>" for line in taught(run))
+    return f'<ul class="taught">{lines}</ul>' if lines else ""
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> str:
@@ -110,6 +118,7 @@ def _verdict(v: Verdict) -> str:
 def _studies(run: Run) -> Iterator[Section]:
     drawn = replace(run, results=others(run.results))
     made: dict[str, list[Figure]] = {}
+    shares = busy(run)
     for r in run.results:
         made.setdefault(r.study, [])
     for figure in figures(drawn):
@@ -119,8 +128,15 @@ def _studies(run: Run) -> Iterator[Section]:
     for study, found in made.items():
         rest = [p for p in unmatched(drawn) if p.study == study]
         title = "Figures of the profile" if study == "profile" else f"Study: {study}"
-        yield section(title, [decisions(run, study), *_figures(found),
-                                          tables.published_table(rest)])
+        yield section(title, [_doubt(shares.get(study)), decisions(run, study), *_figures(found),
+                              tables.published_table(rest)])
+
+
+def _doubt(share: int | None) -> str:
+    """Where a study does not judge its times, nor should who looks at their charts."""
+    return "" if share is None else (
+        f'<p class="callout warn">Other programs used {share} % of this machine\'s cores while '
+        "this was timed: no speed is judged by it, here neither.</p>")
 
 
 def _figures(found: Sequence[Figure]) -> Iterator[str]:

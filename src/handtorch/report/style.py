@@ -54,6 +54,7 @@ background:var(--panel);border:1px solid var(--line);border-radius:8px}
 .tiles span{font-size:14px;color:var(--soft);overflow-wrap:anywhere}
 .tiles .badge{margin-top:auto;font-size:12px}
 .said{font-size:17px;max-width:80ch}
+.taught{font-size:17px;max-width:80ch;padding-left:20px}.taught li{margin:6px 0}
 .cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,470px),1fr));
 gap:0 20px;align-items:start}
 .card{min-width:0}
@@ -186,7 +187,7 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:6px 14px;margin:8px 0}
 .legend{display:flex}.bar{grid-template-columns:minmax(70px,110px) 1fr 84px;gap:7px;font-size:13px}}
 @media (max-width:860px){.top,nav,main{padding-left:12px;padding-right:12px}h1{font-size:19px}
 .chart{padding:10px 8px 8px}.tiles{grid-template-columns:repeat(auto-fit,minmax(130px,1fr))}
-.tiles b{font-size:22px}.said{font-size:16px}
+.tiles b{font-size:22px}.said,.taught{font-size:16px}
 .duel{grid-template-columns:1fr 1fr}.duel .what{grid-column:1/-1;text-align:left;padding:4px 0 0}
 .duel.head .what{display:none}.duel.head .half:nth-child(2){justify-content:flex-end}}
 """
