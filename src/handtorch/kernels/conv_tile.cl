@@ -129,7 +129,9 @@ void conv_tile(__global const float *x, const uint x_at, __global const float *w
     const size_t tap = DOT ? OUTER * deep : INNER * wide;
     __global const float *from = x + x_at + group * INNER;
     EACH_ROW(R, PIXEL)
+#if HT_CORE
     EACH_ROW(R, ASK_ROW)               // while the sums are made it comes
+#endif
     for (int kh = 0; kh < KH; ++kh) {
         const int from_h = class_h - PAD_H + kh * DIL_H, off_h = from_h / OUT_STEP_H;
         for (int kw = 0; kw < KW; ++kw) {

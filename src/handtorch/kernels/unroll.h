@@ -135,7 +135,7 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
 #define STORE_V VSTORE(V)
 // EPILOGUE(T, LD, c, at): what a convolution does to `s`, a T of results of channels from c on that will
 // lie at y[at]: + bias[c] if BIAS, + more[at] if MORE, then max(s, 0) if ACT, then 0 where
-// mask[at] <= 0 if MASK. EPILOGUE_GIVEN: what the kernel is given for it. STORE_AHEAD(at): a core is
+// mask[at] <= 0 if MASK. EPILOGUE_GIVEN: what the kernel is given for it. STORE_AHEAD(at), if HT_CORE: it is
 // asked for the line at y[at], because a store that misses its cache fetches it first, and for what the
 // epilogue reads there.
 #define HT_BIAS_0(LD, c)
@@ -150,12 +150,8 @@ static inline float16 mixed_high16(const float16 a, const float16 b) {
     HT_CAT(HT_ACT_, ACT)(T) HT_CAT(HT_MASK_, MASK)(T, LD, at)
 #define HT_AHEAD_0(name, at)
 #define HT_AHEAD_1(name, at) AHEAD(name + name##_at + (at));
-#if HT_CORE
 #define STORE_AHEAD(at) HT_CAT(HT_AHEAD_, MORE)(more, at) HT_CAT(HT_AHEAD_, MASK)(mask, at) \
     __builtin_prefetch((const void *)(uintptr_t)(y + y_at + (at)), 1, 3);
-#else
-#define STORE_AHEAD(at)
-#endif
 #define HT_GIVEN_0(name)
 #define HT_GIVEN_1(name) __global const float *name, const uint name##_at,
 #define EPILOGUE_GIVEN \
