@@ -61,6 +61,17 @@ def train(resident: OpenCLResident, xs: Any, ys: Any) -> list[float]:
     return [float(t.result()[0]) for t in tickets]
 
 
+def borrows(resident: OpenCLResident, m: Mlp, xs: Any, ys: Any, expected: list[float], count: int
+            ) -> None:
+    """From the same start these batches give the expected losses, and `count` of them are lent."""
+    for name, state in m.states.items():
+        resident.write_state(name, state)
+    before = resident.counters.bytes_borrowed
+    assert train(resident, xs, ys) == expected
+    assert resident.counters.bytes_borrowed - before == count * ROWS * FEATURES * 4
+    gc.collect()
+
+
 def parts(x: Any) -> list[Any]:
     return [x[i * ROWS:(i + 1) * ROWS] for i in range(len(x) // ROWS)]
 
@@ -96,12 +107,7 @@ def test_read_only_batches_are_not_copied(on: OpenCLExecutor, m: Mlp, resident: 
     mixed = [part if i % 2 else fixed(np.array(part)) for i, part in enumerate(parts(x))]
     for given, count in ((parts(fixed(np.array(x))), BATCHES), (parts(mapped), BATCHES),
                          (alone, BATCHES), (mixed, 4), (parts(x), 0)):
-        for name, state in m.states.items():
-            resident.write_state(name, state)
-        before = resident.counters.bytes_borrowed
-        assert train(resident, given, labels) == expected
-        assert resident.counters.bytes_borrowed - before == count * ROWS * FEATURES * 4
-        gc.collect()
+        borrows(resident, m, given, labels, expected, count)
 
 
 def test_lent_batches_are_read_where_they_lie(resident: OpenCLResident, on: OpenCLExecutor,
@@ -112,12 +118,7 @@ def test_lent_batches_are_read_where_they_lie(resident: OpenCLResident, on: Open
     expected = train(on.load(resident.program, m.states), parts(x), labels)
     tensors = (lend(torch.from_numpy(part.copy())) for part in parts(x))
     for given, count in ((tensors, BATCHES), (parts(lend(x)), BATCHES), (parts(x), 0)):
-        for name, state in m.states.items():
-            resident.write_state(name, state)
-        before = resident.counters.bytes_borrowed
-        assert train(resident, given, labels) == expected
-        assert resident.counters.bytes_borrowed - before == count * ROWS * FEATURES * 4
-        gc.collect()
+        borrows(resident, m, given, labels, expected, count)
 
 
 def test_the_buffers_of_data_sets_are_few(resident: OpenCLResident, data: Any,
