@@ -62,6 +62,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     os.environ["HANDTORCH_CACHE"] = str(ROOT / ".cache" / "handtorch-tests")
+    # A copy of the process loads torch's tracer anew for each step: 0.7 s, for some thousand steps.
+    os.environ["HANDTORCH_CAPTURE"] = "here"
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` is applied

@@ -66,6 +66,7 @@ def wrong(title: str) -> Callable[[Wrong], Wrong]:
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda s: s.title)
 def test_what_is_said(section: Section, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HANDTORCH_CAPTURE")         # as it is for them
     monkeypatch.delitem(sys.modules, "net", raising=False)
     if section.kind == "python":
         Path("net.py").write_text(f"{section.typed}\n")

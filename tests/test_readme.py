@@ -57,8 +57,9 @@ def run_page(page: Path) -> tuple[dict[str, Any], str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one to be in, as somebody has who tries a page."""
+    """An empty one to be in, as somebody has who tries a page, and no settings."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HANDTORCH_CAPTURE")
     monkeypatch.syspath_prepend("")             # the folder one is in, wherever that is
     monkeypatch.delitem(sys.modules, "net", raising=False)
     return tmp_path

@@ -9,10 +9,15 @@ from handtorch.errors import CannotCapture
 READS = "2.13"
 
 
+def is_read() -> bool:
+    """Whether it is a torch of the release whose inside is known here."""
+    return str(torch.__version__).split(".")[:2] == READS.split(".")
+
+
 def check_torch() -> None:
     """Refuses a torch of another release: what it traces has other operations in it."""
-    found = str(torch.__version__)
-    if found.split(".")[:2] != READS.split("."):
+    if not is_read():
+        found = str(torch.__version__)
         raise CannotCapture(
             f"torch {found}",
             why=f"a model is captured with torch {READS}; what is traced differs from release to "

@@ -8,8 +8,8 @@ has erred least so far is the one that predicts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise, zip_longest
 from statistics import median
 
 from handtorch.record import Result, Run
@@ -55,24 +55,39 @@ class Predictability:
     forecasts: tuple[Forecast, ...]
 
 
-def levels(times: Sequence[float]) -> tuple[int, ...]:
+class Levels:
     """The steps at which a level begins; the first is 0. A step alone is an outlier, no level."""
-    starts, away, side = [0], 0, 0
-    for at, time in enumerate(times):
-        present = times[max(starts[-1], at - away - _LEVEL):at - away]
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.starts = [0]
+        self._away = self._side = 0
+
+    def see(self, time: float) -> None:
+        """One more step, judged by the present level, of which it may be the end."""
+        at, times = len(self.times), self.times
+        present = times[max(self.starts[-1], at - self._away - _LEVEL):at - self._away]
+        times.append(time)
         if not present:
-            continue
+            return
         middle = median(present)
         scatter = _SCATTER * median(abs(t - middle) for t in present)
         unsure = max(_LEAST_SCATTER, 0.5 / len(present))    # few steps tell little of their scatter
         allowed = max(scatter, unsure * middle)
         now = (time > middle + allowed) - (time < middle - allowed)
-        away = 0 if not now else away + 1 if now == side else 1
-        side = now
-        if away == _LEAVING:
-            starts.append(at + 1 - _LEAVING)
-            away = side = 0
-    return tuple(starts)
+        self._away = 0 if not now else self._away + 1 if now == self._side else 1
+        self._side = now
+        if self._away == _LEAVING:
+            self.starts.append(at + 1 - _LEAVING)
+            self._away = self._side = 0
+
+
+def levels(times: Sequence[float]) -> tuple[int, ...]:
+    """Where the levels of all these steps begin."""
+    seen = Levels()
+    for time in times:
+        seen.see(time)
+    return tuple(seen.starts)
 
 
 def _last(times: Sequence[float], _: int, ahead: float) -> float:
@@ -108,19 +123,23 @@ class Foresight:
     """Takes step times one by one; what it says at any moment it knew at that moment."""
 
     def __init__(self) -> None:
-        self.times: list[float] = []
+        self.levels = Levels()
         self.errors: dict[str, list[float]] = {name: [] for name in ESTIMATORS}
         self.used: list[float] = []         # the error of the estimator that was best until then
 
+    @property
+    def times(self) -> list[float]:
+        return self.levels.times
+
     def see(self, time_ns: float) -> None:
         if self.times and time_ns > 0:
-            start, best = levels(self.times)[-1], self.best
+            start, best = self.levels.starts[-1], self.best
             for name, estimate in ESTIMATORS.items():
                 error = abs(estimate(self.times, start, 1.0) / time_ns - 1)
                 self.errors[name].append(error)
                 if name == best:
                     self.used.append(error)
-        self.times.append(time_ns)
+        self.levels.see(time_ns)
 
     @property
     def best(self) -> str:
@@ -132,7 +151,7 @@ class Foresight:
 
     def rest(self, left: int) -> Forecast:
         """What `left` more steps take: a line is followed to their middle, others stay."""
-        name, start = self.best, levels(self.times)[-1]
+        name, start = self.best, self.levels.starts[-1]
         each = ESTIMATORS[name](self.times, start, (left + 1) / 2)
         return Forecast(len(self.times), left, name, each * left, None)
 
@@ -142,12 +161,11 @@ def predictability(times_ns: Sequence[float], within: float = WITHIN) -> Predict
     if len(times_ns) < 2:
         return None
     sight, said = Foresight(), list[Forecast]()
-    for seen, time in enumerate(times_ns, 1):
+    rests = [*accumulate(reversed(times_ns))][-2::-1]       # after each step but the last
+    for seen, (time, rest) in enumerate(zip_longest(times_ns, rests), 1):
         sight.see(time)
         if left := len(times_ns) - seen:
-            made = sight.rest(left)
-            said.append(Forecast(seen, left, made.estimator, made.predicted_ns,
-                                 float(sum(times_ns[seen:]))))
+            said.append(replace(sight.rest(left), actual_ns=float(rest)))
     judged = [f for f in said if f.left >= len(times_ns) // 10]
     missed = [f.seen for f in judged if f.error is None or abs(f.error) > within]
     needed = (missed[-1] if missed else 0) + 1
@@ -156,7 +174,8 @@ def predictability(times_ns: Sequence[float], within: float = WITHIN) -> Predict
     by_seen = tuple((a, median(sight.used[a - 1:b - 1]))
                     for a, b in pairwise((*shown, len(times_ns))) if sight.used[a - 1:b - 1])
     return Predictability(len(times_ns), sight.best, errors, by_seen,
-                          needed if needed <= judged[-1].seen else None, levels(times_ns),
+                          needed if needed <= judged[-1].seen else None,
+                          tuple(sight.levels.starts),
                           tuple(f for f in said if f.seen in _AFTER))
 
 

@@ -56,6 +56,11 @@ class Resident(Protocol):
     @property
     def counters(self) -> Counters: ...
 
+    @property
+    def borrows_from_bytes(self) -> int | None:
+        """Inputs of so many bytes are read where they lie if nobody can change them; None: all
+        are copied."""
+
     def stage(self) -> tuple[Array, ...]:
         """The next step's inputs, to be filled by the caller and given to `submit`."""
 

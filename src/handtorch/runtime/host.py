@@ -36,6 +36,8 @@ class HostTicket:
 class HostResident:
     """The arena as byte arrays; `compute` says whether nodes are really run."""
 
+    borrows_from_bytes: int | None = None
+
     def __init__(self, program: Program, states: Mapping[str, Array], compute: bool) -> None:
         self.program, self._compute, self.counters = program, compute, Counters()
         plan = program.plan

@@ -15,6 +15,7 @@ from handtorch.graph.node import Graph, Node, Port, Shape
 from handtorch.graph.ops.losses import class_sizes
 from handtorch.program import Program
 from handtorch.runtime.device import Array, Executor, Ticket
+from handtorch.runtime.lent import unwritten
 from handtorch.runtime.recorder import Recorder
 
 # What the host may hand over for each type; labels come as int64 from PyTorch.
@@ -80,7 +81,8 @@ class Session:
             raise BadInput(f"the step takes {len(ports)} inputs", why=f"{len(batch)} were given",
                            fix=", ".join(f"{p.name} as {_kind(p)}" for p in ports)
                                + "; a batch that is a tuple as step(*batch)")
-        return [as_array(p, x, limits)
+        least = self.resident.borrows_from_bytes
+        return [as_array(p, x, limits, borrowed=least is not None and p.value.nbytes >= least)
                 for p, x, limits in zip(ports, batch, self._limits, strict=True)]
 
     def read(self, names: Sequence[str]) -> dict[str, Array]:
@@ -131,13 +133,12 @@ def _limit(node: Node) -> Limit | None:
     return None
 
 
-def as_array(port: Port, x: Any, limits: Sequence[Limit] = ()) -> Array:
-    """`x`, a NumPy array or torch tensor, as the array the port takes; refuses what differs."""
-    try:
-        array = np.asarray(x.detach() if hasattr(x, "detach") else x)
-    except (TypeError, RuntimeError, ValueError) as e:  # on another device, or rows of unequal size
-        raise BadInput(f"input {port.name}", why=str(e),
-                       fix=f"a CPU tensor or an array, {_kind(port)}") from e
+def as_array(port: Port, x: Any, limits: Sequence[Limit] = (), *, borrowed: bool = False) -> Array:
+    """`x`, a NumPy array or torch tensor, as the array the port takes; refuses what differs. To be
+    `borrowed` it is one that stays as it is, where that can be had without a copy."""
+    array = unwritten(x, np.dtype(dtype(port.value.dtype).numpy)) if borrowed else None
+    if array is None:
+        array = _seen(port, x)
     kind, shape = port.value.dtype, port.value.shape
     if array.dtype.kind in "OSUV":
         raise BadInput(f"input {port.name} is a {type(x).__name__}",
@@ -152,6 +153,14 @@ def as_array(port: Port, x: Any, limits: Sequence[Limit] = ()) -> Array:
     if limits or array.dtype.name == "int64":
         _check_numbers(port, array, limits)
     return array
+
+
+def _seen(port: Port, x: Any) -> Array:
+    try:
+        return np.asarray(x.detach() if hasattr(x, "detach") else x)
+    except (TypeError, RuntimeError, ValueError) as e:  # on another device, or rows of unequal size
+        raise BadInput(f"input {port.name}", why=str(e),
+                       fix=f"a CPU tensor or an array, {_kind(port)}") from e
 
 
 def _check_numbers(port: Port, array: Array, limits: Sequence[Limit]) -> None:

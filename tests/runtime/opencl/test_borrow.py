@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from handtorch.errors import BadInput
 from handtorch.pipeline import compile_graph
 from handtorch.runtime.lent import lend
 from handtorch.runtime.opencl import borrow
@@ -21,6 +22,7 @@ from handtorch.runtime.opencl.borrow import settled_root
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.runtime.opencl.resident import OpenCLResident
+from handtorch.runtime.session import Session, index_limits
 from tests.runtime.opencl.mlp import Mlp, mlp
 
 ROWS, FEATURES = 2001, 37                  # 296 KB, and no batch begins on a border
@@ -127,7 +129,7 @@ def test_the_buffers_of_data_sets_are_few(resident: OpenCLResident, data: Any,
     made = []
     real = borrow.Lender._on_loan
     monkeypatch.setattr(borrow.Lender, "_on_loan",
-                        lambda self, root: made.append(root) or real(self, root))
+                        lambda self, *root: made.append(root) or real(self, *root))
     x, labels = data
     sets = [fixed(np.array(x[:2 * ROWS])) for _ in range(borrow.KEPT + 1)]
     for _ in range(2):
@@ -149,3 +151,46 @@ def test_small_or_foreign_arrays_are_copied(on: OpenCLExecutor, resident: OpenCL
     assert lender.loan(apart) is None
     resident.submit((fixed(np.array(data[0][:ROWS])), fixed(np.array(data[1][0]))))
     assert resident.counters.bytes_borrowed == ROWS * FEATURES * 4  # labels are too few
+
+
+def test_tensors_are_read_where_they_lie_and_stay_what_they_were(
+        on: OpenCLExecutor, m: Mlp, resident: OpenCLResident, data: Any) -> None:
+    """As a loader stacks them, written to by their owner at once: bit for bit the losses of
+    copies. What NumPy has seen is copied."""
+    x, labels = data
+    expected = train(on.load(resident.program, m.states), parts(x), labels)
+    session = Session.__new__(Session)
+    session.program, session.executor, session.resident = resident.program, on, resident
+    session._limits = index_limits(resident.program.graph)
+    for see, count in ((False, BATCHES), (True, 0)):
+        for name, state in m.states.items():
+            resident.write_state(name, state)
+        before, tickets = resident.counters.bytes_borrowed, []
+        for part, y in zip(parts(x), labels, strict=True):
+            given = torch.tensor(part)
+            if see:
+                given.numpy()
+            tickets.append(session.run((given, y)))
+            given.zero_()
+        assert [float(t.result()[0]) for t in tickets] == expected
+        assert resident.counters.bytes_borrowed - before == count * ROWS * FEATURES * 4
+
+
+def test_a_broken_promise_is_told(resident: OpenCLResident, data: Any) -> None:
+    """By the loss that may be wrong, and if that is not read, by a later step; then no more."""
+    x, labels = data
+    part = parts(x)[0].copy()
+    ticket = resident.submit((lend(part), labels[0]))
+    part += 1
+    with pytest.raises(BadInput, match="changed while step 0 was reading it"):
+        ticket.result()
+    assert len(ticket.result()) == 1
+    resident.submit((lend(part), labels[0]))
+    resident.finish()
+    part += 1                               # after the step: nothing was promised for this
+    resident.submit((lend(part), labels[0]))
+    part += 1
+    with pytest.raises(BadInput, match="changed while step 2 was reading it"):
+        for _ in range(4):
+            resident.submit((x[:ROWS], labels[0]))
+    resident.submit((x[:ROWS], labels[0])).result()

@@ -55,5 +55,5 @@ def test_a_large_buffer_starts_on_one(opencl_device: FoundDevice, nbytes: int) -
     start = seen.ctypes.data
     seen.base.release(on.queue)
     assert buffer.size == nbytes and start % HUGE_PAGE == 0
-    end = start + huge_pages(nbytes) * HUGE_PAGE
-    assert is_advised(start, end)
+    # The last page may reach beyond what is mapped.
+    assert is_advised(start, start + min(nbytes, huge_pages(nbytes) * HUGE_PAGE))

@@ -24,6 +24,10 @@ from tests.runtime.opencl.mlp import four_kernels
 X, LABELS = Value(0, (3, 5)), Value(1, (4,), "i32")
 
 
+def _nothing() -> None:
+    """What is done when a step is."""
+
+
 @pytest.fixture(scope="module")
 def on(opencl_device: FoundDevice) -> OpenCLExecutor:
     return OpenCLExecutor(opencl_device)
@@ -58,7 +62,7 @@ def test_what_is_put_in_comes_out(on: OpenCLExecutor, kind: type[Slot]) -> None:
         slot.put(X, 0, x + turn)
         slot.put(LABELS, 256, np.array([1, -100, 2**31 - 1, -2**31]))       # int64
         through(on, slot)
-        ticket = SlotTicket(on, slot, ((X, 0), (LABELS, 256)), None)
+        ticket = SlotTicket(on, slot, ((X, 0), (LABELS, 256)), _nothing)
         got, labels = ticket.result()
         assert (got == x + turn).all() and got.dtype == np.float32
         assert labels.tolist() == [1, -100, 2**31 - 1, -2**31] and labels.dtype == np.int32
@@ -73,7 +77,7 @@ def test_a_result_is_a_copy(on: OpenCLExecutor, kind: type[Slot]) -> None:
         slot.keep_results()
         slot.put(X, 0, np.full((3, 5), turn, "f4"))
         through(on, slot)
-        tickets.append(SlotTicket(on, slot, ((X, 0),), None))
+        tickets.append(SlotTicket(on, slot, ((X, 0),), _nothing))
     assert [float(t.result()[0][2, 4]) for t in tickets] == [0, 1, 2]
     tickets[0].result()[0][:] = 9
     assert float(tickets[2].result()[0][0, 0]) == 2
@@ -87,7 +91,7 @@ def test_a_slot_left_unmapped_by_an_interrupt_is_mapped_at_its_turn(
     slot.take(on.queue, counters)
     slot.put(X, 0, np.ones((3, 5), "f4"))
     through(on, slot)
-    assert (SlotTicket(on, slot, ((X, 0),), None).result()[0] == 1).all()
+    assert (SlotTicket(on, slot, ((X, 0),), _nothing).result()[0] == 1).all()
     slot.unmap(on.queue)
     slot.close(on.queue)                        # also while the device owns it
 
@@ -131,7 +135,7 @@ class Failing:
 
 def test_a_step_that_failed_on_the_device_says_so(on: OpenCLExecutor, kind: type[Slot]) -> None:
     slot = kind(on, plan(512, 512))
-    ticket = SlotTicket(on, slot, ((X, 0),), None)
+    ticket = SlotTicket(on, slot, ((X, 0),), _nothing)
     assert slot._mapped is not None
     real = slot._mapped
     with pytest.raises(on.cl.Error) as provoked:

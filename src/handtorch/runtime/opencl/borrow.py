@@ -3,8 +3,9 @@
 The staging ring copies a batch so that the caller may change it at once. Of an array that is
 read-only down to the memory it stands on there is nothing to fear: a data set mapped from a file
 (`np.load(path, mmap_mode="r")`), or one whose owner said `x.flags.writeable = False`; nor of one
-that its owner promised to leave alone (`ht.lend`). On a device that computes in the host's own
-memory, kernels are pointed at such an array for one step."""
+that its owner promised to leave alone (`ht.lend`), or of a torch tensor, of which torch gives a
+copy to whoever writes to it meanwhile (`capture/until_written.py`). On a device that computes in
+the host's own memory, kernels are pointed at such an array for one step."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ KEPT = 4
 
 def settled_root(array: Any) -> Array | None:
     """The array in whose memory this one lies, if nothing in this program can write to that by
-    the way it was made, or its owner promised not to; else None."""
+    the way it was made, or somebody promised so; else None."""
     root = None
     while isinstance(array, np.ndarray):
         if array.flags.writeable:
@@ -57,6 +58,7 @@ class Loan:
     root: Array
     buffer: Any
     begins: int                              # address of the buffer's first byte
+    is_promised: bool                        # nobody writes there, by somebody's word
 
 
 class Lender:
@@ -64,14 +66,14 @@ class Lender:
 
     def __init__(self, on: OpenCLContext) -> None:
         self._on = on
-        self._in_host_memory = on.spec.kind == "cpu"
+        self.from_bytes = LEAST_BYTES if on.spec.kind == "cpu" else None
         self._most = on.spec.largest_allocation_bytes - BORDER_BYTES
         self._kept: dict[int, Loan] = {}     # by id of the root, which the loan keeps alive
 
     def loan(self, array: Array) -> Loan | None:
         """A buffer that holds `array`, or None if it must be copied."""
         flags = array.flags
-        if (array.nbytes < LEAST_BYTES or not self._in_host_memory or flags.writeable
+        if (self.from_bytes is None or array.nbytes < self.from_bytes or flags.writeable
                 or not (flags.c_contiguous and flags.aligned)):
             return None
         root = settled_root(array)
@@ -79,20 +81,22 @@ class Lender:
             return None
         if (found := self._kept.get(id(root))) is not None:
             return found
-        if root.nbytes == array.nbytes or not root.flags.c_contiguous or root.nbytes > self._most:
-            return self._on_loan(array)
+        lent = root.base if isinstance(root.base, Lent) else None
+        if (root.nbytes == array.nbytes or not root.flags.c_contiguous or root.nbytes > self._most
+                or (lent is not None and not lent.lasts)):
+            return self._on_loan(array, lent is not None)
         if len(self._kept) == KEPT:
             del self._kept[next(iter(self._kept))]      # the oldest
-        made = self._kept[id(root)] = self._on_loan(root)
+        made = self._kept[id(root)] = self._on_loan(root, lent is not None)
         return made
 
-    def _on_loan(self, root: Array) -> Loan:
+    def _on_loan(self, root: Array, is_promised: bool) -> Loan:
         address, flags = root.ctypes.data, self._on.cl.mem_flags
         before = address % BORDER_BYTES      # never reaches beyond the page
         raw = (ctypes.c_uint8 * (before + root.nbytes)).from_address(address - before)
         buffer = self._on.cl.Buffer(self._on.context, flags.READ_ONLY | flags.USE_HOST_PTR,
                                     hostbuf=raw)
-        return Loan(root, buffer, address - before)
+        return Loan(root, buffer, address - before, is_promised)
 
 
 @dataclass
@@ -134,14 +138,14 @@ class Borrowed:
             self.uses.append(Use(kernel, 2 * i, home,
                                  within // dtype(operand.value.dtype).size_bytes))
 
-    def borrow(self, lender: Lender, array: Array) -> bool:
-        """Whether the next step here reads `array` itself; it is then kept alive until the slot
-        is free again. The device must be done with the last step here."""
+    def borrow(self, lender: Lender, array: Array) -> Loan | None:
+        """The loan by which the next step here reads `array` itself, if it does; it is then kept
+        alive until the slot is free again. The device must be done with the last step here."""
         if self.writable or array.dtype != dtype(self.value.dtype).numpy:
-            return False
+            return None
         loan = lender.loan(array)
         if loan is None:
-            return False
+            return None
         # First, so that after Ctrl-C in between `give_back` still knows; the kernels point at what
         # was before until they are told.
         self.held, before = loan, self.held
@@ -149,7 +153,7 @@ class Borrowed:
         for use in self.uses:
             use.point_at(loan.buffer, first + use.from_start)
         del before
-        return True
+        return loan
 
     def give_back(self) -> None:
         """Kernels read the slot again; the device must be done with the last step here."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from handtorch.runtime.device import Array, Counters, as_held, as_torch, was_clo
 from handtorch.runtime.opencl.borrow import Borrowed, Lender
 from handtorch.runtime.opencl.context import OpenCLContext, refused
 from handtorch.runtime.opencl.prebuild import compile_steps
+from handtorch.runtime.opencl.promises import Promises
 from handtorch.runtime.opencl.shared import slot_kind
 from handtorch.runtime.opencl.staging import Slot, SlotTicket
 from handtorch.runtime.recorder import Recorder, now_ns
@@ -53,6 +55,10 @@ class OpenCLResident:
     recorder: Recorder | None = None
     alone: list[Alone] | None = None
 
+    @property
+    def borrows_from_bytes(self) -> int | None:
+        return self._lender.from_bytes
+
     def __init__(self, on: OpenCLContext, program: Program, states: Mapping[str, Array]) -> None:
         self._on, self._cl, self.program = on, on.cl, program
         self.counters = Counters()
@@ -69,7 +75,7 @@ class OpenCLResident:
         slot = slot_kind(on, plan)
         self._slots = [slot(on, plan, self._inputs, self._outputs) for _ in range(RING)]
         self._lent: tuple[Array, ...] = ()
-        self._lender = Lender(on)
+        self._lender, self._promises = Lender(on), Promises()
         self._borrowed = [[Borrowed(value) for value, _ in self._inputs] for _ in self._slots]
         compiled = compile_steps(on, program.all_steps, plan, program.built)
         with on.asking("preparing the kernels"):
@@ -123,13 +129,16 @@ class OpenCLResident:
     def submit(self, batch: Sequence[Array], *, timed: bool = False, update: bool = True
                ) -> SlotTicket:
         """Queue one step. Copies `batch` at once, so the caller may change it afterwards; what
-        nobody can change is read where it lies, if the device can (`borrow.py`)."""
+        nobody can change is read where it lies, if the device can (`borrow.py`).
+
+        Raises BadInput, once, if what was lent to an earlier step did change meanwhile."""
         self._needs_open()
         counters, turn = self.counters, self.counters.steps % RING
         slot = self._slots[turn]
         seen = None if self.recorder is None else self.recorder.begin_pass()
         try:
             slot.take(self._queue, counters)
+            self._promises.look(counters.steps - RING)
             if seen is not None:
                 seen[1].taken_ns = now_ns()
             lent, lend_ns = self._lend(turn, batch, timed)
@@ -147,9 +156,10 @@ class OpenCLResident:
             queue.flush()
         except self._cl.Error as e:
             raise refused(self._on.spec, "a step", self._bytes, e) from e
-        ticket = (SlotTicket(self._on, slot, self._outputs, events, unmaps + maps, copy_ns,
+        done = partial(self._promises.look, counters.steps)
+        ticket = (SlotTicket(self._on, slot, self._outputs, done, events, unmaps + maps, copy_ns,
                              lend_ns)
-                  if timed else SlotTicket(self._on, slot, self._outputs, None))
+                  if timed else SlotTicket(self._on, slot, self._outputs, done))
         if seen is not None:
             assert self.recorder is not None
             self.recorder.keep(*seen, unmaps, events, maps)
@@ -164,8 +174,13 @@ class OpenCLResident:
         """Which of the batch the kernels were pointed at where it lies; if `timed`, the time this
         took this thread."""
         start_ns = time.thread_time_ns() if timed else 0
-        lent = [input.borrow(self._lender, data)
-                for input, data in zip(self._borrowed[turn], batch, strict=True)]
+        lent = []
+        for port, input, data in zip(self.program.graph.inputs, self._borrowed[turn], batch,
+                                     strict=True):
+            loan = input.borrow(self._lender, data)
+            if loan is not None and loan.is_promised:
+                self._promises.note(self.counters.steps, port.name, data)
+            lent.append(loan is not None)
         return lent, time.thread_time_ns() - start_ns if timed else 0
 
     def _copy(self, turn: int, batch: Sequence[Array], lent: Sequence[bool], timed: bool) -> int:
@@ -226,6 +241,7 @@ class OpenCLResident:
             with self._on.asking(f"reading {name}", out.nbytes):
                 self._cl.enqueue_copy(self._queue, out, bank, src_offset=offset)
         self.counters.blocking_calls += 1
+        self._promises.look(self.counters.steps - 1)
         return as_torch(state, out)
 
     def write_state(self, name: str, array: Array) -> None:
@@ -264,6 +280,7 @@ class OpenCLResident:
         self.counters.blocking_calls += 1
         with self._on.asking("a step"):
             self._queue.finish()
+        self._promises.look(self.counters.steps - 1)
 
     def close(self) -> None:
         """Release the device's memory; results already asked for stay readable."""

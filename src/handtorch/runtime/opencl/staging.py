@@ -11,7 +11,7 @@ the whole region, and the gaps that alignment leaves between two ports would go 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -172,13 +172,15 @@ def _seen(regions: Sequence[Region], value: Value, offset: int) -> Array:
 class SlotTicket:
     """A step on its way. Its results are kept when its slot is given to another step.
 
+    `done` is called when somebody has waited for the step, and may say what went wrong in it.
     Of a step that is recorded, `seen` is told when somebody waited for it."""
 
     seen: tuple[Call, Pass] | None = None
 
-    def __init__(self, on: OpenCLContext, slot: Slot, outputs: Ports, events: list[Any] | None,
-                 moves: Sequence[Any] = (), copy_ns: int = 0, lend_ns: int = 0) -> None:
-        self._on, self._outputs, self._events = on, outputs, events
+    def __init__(self, on: OpenCLContext, slot: Slot, outputs: Ports, done: Callable[[], None],
+                 events: list[Any] | None = None, moves: Sequence[Any] = (), copy_ns: int = 0,
+                 lend_ns: int = 0) -> None:
+        self._on, self._outputs, self._done, self._events = on, outputs, done, events
         self._moves, self._copy_ns, self._lend_ns = moves, copy_ns, lend_ns
         self._slot: Slot | None = slot
         self._kept: tuple[Array, ...] = ()
@@ -199,6 +201,7 @@ class SlotTicket:
                 only.seen_ns = now_ns()
                 call.waits.append((begin, only.seen_ns))
             self.keep()
+            self._done()
         return self._kept
 
     def launch_times(self) -> tuple[LaunchTime, ...]:
