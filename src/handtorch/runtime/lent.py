@@ -21,15 +21,15 @@ class Lent:
         self.__array_interface__ = {**like, "data": (address, True)}
 
 
-def unwritten(x: Any, kind: np.dtype[Any]) -> Array | None:
+def unwritten(x: Any, kind: str) -> Array | None:
     """The torch tensor `x` of that type as an array that stays what it is now: torch makes a copy
     for whoever writes to `x` later. None if it is something else, or torch cannot do that."""
-    if str(getattr(x, "dtype", None)) != f"torch.{kind.name}":
+    if str(getattr(x, "dtype", None)) != f"torch.{kind}":
         return None
     from handtorch.capture.until_written import until_written
     found = until_written(x)
     return None if found is None else np.asarray(Lent(found.owner, found.address, {
-        "shape": tuple(x.shape), "typestr": kind.str, "version": 3}, lasts=False))
+        "shape": tuple(x.shape), "typestr": np.dtype(kind).str, "version": 3}, lasts=False))
 
 
 @tells_the_callers_line

@@ -20,6 +20,7 @@ from handtorch.runtime.recorder import Recorder
 
 # What the host may hand over for each type; labels come as int64 from PyTorch.
 _ACCEPTED = {"f32": ("float32",), "i32": ("int32", "int64"), "u32": ("uint32",), "bool": ("bool",)}
+_TAKEN = {kind: tuple(map(np.dtype, names)) for kind, names in _ACCEPTED.items()}
 _CONVERTED = {"f32": "x.float(), or astype('float32')", "i32": "x.long(), or astype('int64')",
               "u32": "astype('uint32')", "bool": "x.bool(), or astype(bool)"}
 _INT32 = np.iinfo(np.int32)
@@ -136,21 +137,23 @@ def _limit(node: Node) -> Limit | None:
 def as_array(port: Port, x: Any, limits: Sequence[Limit] = (), *, borrowed: bool = False) -> Array:
     """`x`, a NumPy array or torch tensor, as the array the port takes; refuses what differs. To be
     `borrowed` it is one that stays as it is, where that can be had without a copy."""
-    array = unwritten(x, np.dtype(dtype(port.value.dtype).numpy)) if borrowed else None
+    array = unwritten(x, dtype(port.value.dtype).numpy) if borrowed else None
     if array is None:
         array = _seen(port, x)
     kind, shape = port.value.dtype, port.value.shape
     if array.dtype.kind in "OSUV":
         raise BadInput(f"input {port.name} is a {type(x).__name__}",
                        why=f"the step was made for {_kind(port)}", fix="give a tensor or an array")
-    if array.shape != shape or array.dtype.name not in _ACCEPTED[kind]:
+    # By name, which takes a while, only what has another order of bytes.
+    if array.shape != shape or (array.dtype not in _TAKEN[kind]
+                                and array.dtype.name not in _ACCEPTED[kind]):
         raise BadInput(
             f"input {port.name} is {array.dtype.name}{list(array.shape)}",
             why=f"the step was made for {_kind(port)}",
             fix=_CONVERTED[kind] if array.shape == shape else
                 "batches like the example (drop_last=True in a DataLoader), or another step for "
                 "this shape")
-    if limits or array.dtype.name == "int64":
+    if limits or array.dtype.itemsize == 8:
         _check_numbers(port, array, limits)
     return array
 
