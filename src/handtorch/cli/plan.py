@@ -11,7 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
-from handtorch.cli.of_zoo import captured_model, captured_run, entry_of
+from handtorch.cli.of_zoo import (
+    add_list,
+    captured_model,
+    captured_run,
+    entry_of,
+    no_model,
+    show_list,
+)
 from handtorch.errors import BadInput, NoDevice, nearest
 
 if TYPE_CHECKING:
@@ -33,7 +40,8 @@ _EXAMPLES = ("handtorch plan ResNet50", "handtorch plan ResNet50 --infer")
 
 
 def add_args(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model of the zoo")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a model of the zoo")
+    add_list(parser)
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
     parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch (16)")
@@ -76,6 +84,10 @@ def run(args: Namespace, out: TextIO) -> int:
     from handtorch.api.within import clock_of
     from handtorch.runtime.opencl.executor import OpenCLExecutor
 
+    if args.list:
+        return show_list(args, out)
+    if args.model is None:
+        raise no_model("plan")
     target = _device(args.device, args.processor)
     entry_of(args.model, asked=f"plan {args.model}", example=_EXAMPLES[args.infer])
     if args.infer:
