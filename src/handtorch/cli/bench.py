@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from handtorch.cli.main import EXIT_OK
 from handtorch.cli.of_zoo import entry_of
-from handtorch.cli.run_file import fresh, page_of, progress, show
+from handtorch.cli.run_file import ends_whole, fresh, page_of, progress, show
 
 if TYPE_CHECKING:
     from handtorch.bench.cases import Wanted
@@ -48,12 +48,8 @@ def run(args: Namespace, out: TextIO) -> int:
                       args.rounds, args.warm_caches)
     device = choose(args.device)
     path = args.out or fresh(f"bench-{args.task}")
-    try:
-        with RunWriter.create(path, _command(args, device.label)) as record:
-            verdicts = compare_all(request, device, record, progress)
-    except KeyboardInterrupt:
-        progress(f"what was measured so far is in {path} and {page_of(path)}")
-        raise
+    with ends_whole(path), RunWriter.create(path, _command(args, device.label)) as record:
+        verdicts = compare_all(request, device, record, progress)
     table = _table(path)
     show(args, out, [table.read_text(encoding="utf-8"), _told(verdicts)], run_file=path,
          page=page_of(path), table=table)

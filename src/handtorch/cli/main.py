@@ -45,7 +45,12 @@ EXIT_OK = 0
 EXIT_NOT_DONE = 1       # it ran, but what was asked for did not hold: a self-test failed, ...
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # as shells report SIGINT
+EXIT_TERMINATED = 143   # as shells report SIGTERM
 EXIT_PIPE_CLOSED = 141  # as shells report SIGPIPE
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which then ends a command as Ctrl-C does; see `run_file.ends_whole`."""
 
 
 class Command(Protocol):
@@ -89,9 +94,9 @@ def main(argv: Sequence[str], out: TextIO, err: TextIO) -> int:
         else:
             err.write(f"handtorch: {error}\n")
         return EXIT_ERROR
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as how:
         err.write("handtorch: interrupted\n")
-        return EXIT_INTERRUPTED
+        return EXIT_TERMINATED if isinstance(how, Terminated) else EXIT_INTERRUPTED
 
 
 def version() -> str:
