@@ -41,11 +41,13 @@ _EXAMPLES = ("handtorch plan ResNet50", "handtorch plan ResNet50 --infer")
 
 
 def add_args(parser: ArgumentParser) -> None:
-    parser.add_argument("model", nargs="?", metavar="MODEL", help="a model of the zoo")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a model of the zoo: see "
+                        "--list")
     add_list(parser)
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
-    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch (16)")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows (samples) of a "
+                        "batch (16)")
     parser.add_argument("--memory", metavar="SIZE", help="a budget: 2GiB, 512MiB; what the device "
                         "has if not named")
     parser.add_argument("--device", metavar="SHEET|NAME", help="a phone or board by its sheet "

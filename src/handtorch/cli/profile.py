@@ -37,13 +37,13 @@ _NOT_KEPT = ("Nothing was kept: --out NAME.htr keeps it for `handtorch why` and 
 
 def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar="MODEL|module:function|FILE.ht", help="a "
-                        "model of the zoo; a function of yours that gives a step and a batch for "
-                        "it; a saved step or model, or `digits`")
+                        "model of the zoo (see --list); a function of yours that gives a step and "
+                        "a batch for it; a saved step or model, or `digits`")
     add_list(parser)
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
-    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch of a "
-                        "model of the zoo (16)")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows (samples) of a "
+                        "batch of a model of the zoo (16)")
     parser.add_argument("--steps", metavar="N", type=int, default=20, help="steps to record, after "
                         f"{_WARM_UP} that are not (20)")
     parser.add_argument("--pairs", metavar="N", type=int, default=_PAIRS, help="pairs of steps "

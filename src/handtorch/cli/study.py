@@ -25,7 +25,7 @@ EXAMPLE = "handtorch study sgemm --quick"
 COMMON = ("device", "quick")
 ALL = "all"
 # Options that only some studies take; what they are called where a study names them.
-_OPTIONS = {"models": ("A,B", "models to train; all sixteen"),
+_OPTIONS = {"models": ("A,B", "models to train; all sixteen if not named"),
             "batches": ("1,4", "batch sizes to train with"),
             "memory": ("SIZE", "what a step may hold: 8GiB, 512MiB"),
             "image": ("32|224", "side of the pictures, and with it the form of the models")}
