@@ -95,8 +95,9 @@ def tree_seconds(pid: int, root: Path = Path("/")) -> Value:
         return f"{called(root, root / 'proc' / str(pid) / 'stat')} cannot be read"
     total, todo = 0.0, [pid]
     while todo:
-        total += spent[todo[-1]]
-        todo += under.get(todo.pop(), [])
+        one = todo.pop()
+        total += spent[one]
+        todo += under.pop(one, [])
     return total
 
 
