@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 import time
@@ -192,12 +191,6 @@ def uploads(quick: bool, times: int, kept: Kept) -> Iterator[Upload]:
                     yield cell(mbps, what, pairs)
 
 
-def children_s() -> float:
-    """What relays and servers that have ended computed."""
-    used = os.times()
-    return used.children_user + used.children_system
-
-
 def of_rates(found: Accuracy, others: float | None) -> dict[str, Any]:
     lines = [*(way.line() for way in found.ways),
              *(f"      {what}: {late.count} deliveries late by {late.median_ms:.2f} ms in the "
@@ -220,18 +213,18 @@ def run(args: argparse.Namespace, kept: Kept) -> float | None:
     def add(row: dict[str, Any]) -> None:
         kept.add(row)
         print(*row["lines"], sep="\n", file=say, flush=True)
-    first, of_children_s = moment(), children_s()
+    first = moment()
     if args.only != "uploads":
         print("rate asked, achieved (least to most), error; delay asked, found, error", file=say)
-        since, used_s = first, of_children_s
+        since = first
         for found in rates(args.quick, args.times, kept):
-            add(of_rates(found, share_of_others(since, children_s() - used_s)))
-            since, used_s = moment(), children_s()
+            add(of_rates(found, share_of_others(since)))
+            since = moment()
     if args.only != "rates":
         print("rate, what, size, upload reported, relay's log, error", file=say)
         for one in uploads(args.quick, args.times, kept):
             add(of_upload(one))
-    return share_of_others(first, children_s() - of_children_s)
+    return share_of_others(first)
 
 
 def main() -> int:

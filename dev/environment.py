@@ -49,12 +49,17 @@ def ensure(root: Path = ROOT, say: Say = print) -> Path:
     The stamp is written last and removed first, so a `.venv` without one was interrupted and is
     made anew. Two calls at once wait for each other. A whole `.venv` costs one file comparison.
     """
-    if _stamp_of(root) == _wanted(root):
+    if is_ready(root):
         return python_in(root)
     with _only_one_at_a_time(root, say):
         if (found := _stamp_of(root)) != _wanted(root):  # another call may just have finished
             _build(root, found, say)
     return python_in(root)
+
+
+def is_ready(root: Path = ROOT) -> bool:
+    """Whether `ensure` has nothing to do."""
+    return _stamp_of(root) == _wanted(root)
 
 
 def _wanted(root: Path) -> dict[str, str]:

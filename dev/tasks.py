@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dev.aarch64 import aarch64
-from dev.environment import ROOT, SetupError, child_environment, ensure
+from dev.environment import ROOT, SetupError, child_environment, ensure, is_ready
 
 Task = Callable[[list[str]], int]
 NO_TESTS = 5                                    # pytest's exit code
@@ -31,7 +31,9 @@ def _python(*arguments: str, **settings: str) -> int:
 
 def setup(more: list[str]) -> int:
     """make .venv with everything pinned in requirements/"""
+    ready = "setup: .venv is ready; " if is_ready() else ""     # else it is said when it is made
     ensure()
+    print(f"{ready}next: `make run`, or `. .venv/bin/activate` and `handtorch devices`")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,10 @@ import torch
 from torch import nn
 
 import handtorch as ht
-from handtorch.api.budget import as_bytes, device_bytes
+from handtorch.api.budget import Fitting, as_bytes, device_bytes
+from handtorch.capture.step import capture_train_step
 from handtorch.errors import BadInput, OutOfMemory
+from handtorch.graph.device_spec import GENERIC
 from handtorch.passes import trade
 
 pytestmark = pytest.mark.spread
@@ -186,3 +189,27 @@ def test_what_is_no_size_is_refused(given: Any) -> None:
     assert str(refused.value) == (
         f"memory={given!r}: a budget is a number of bytes\n"
         "  try: memory='2GiB', '512MiB', '1.5GB', or an int")
+
+
+def test_the_least_is_taken_where_the_search_finds_nothing_or_what_is_slower(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes down another way: a budget of what it holds is one that fits."""
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    fitting = Fitting(capture_train_step(model, nn.functional.cross_entropy, optimizer,
+                                         batch()).graph, GENERIC)
+    least = fitting.least()
+    memory = (least.held_bytes + device_bytes(fitting.whole.plan)) // 2
+    found = fitting.within(memory)
+    assert found is not None and found.slow_down <= least.slow_down
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "_searched", lambda memory_bytes: None)
+        for asked in (least.held_bytes, memory):
+            alone = fitting.within(asked)
+            assert alone is not None and alone.program is least.program
+            assert alone.memory_bytes == asked and fitting.fits(asked)
+        assert fitting.within(least.held_bytes - 1) is None
+        patch.setattr(fitting, "_searched", lambda memory_bytes: replace(
+            found, slow_down=least.slow_down + 0.1))
+        slower = fitting.within(memory)
+        assert slower is not None and slower.program is least.program

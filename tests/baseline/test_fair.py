@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -128,15 +129,18 @@ def test_others_are_what_the_machine_did_without_us(clock: Clock, tmp_path: Path
     stat = tmp_path / "proc/stat"
     stat.parent.mkdir()
     monkeypatch.setattr(fair, "used_seconds", partial(used_seconds, tmp_path))
+    monkeypatch.setattr(fair, "tree_seconds", lambda pid: spent[pid])
     monkeypatch.setattr(fair.os, "cpu_count", lambda: 2)
-    clock.cpu_s = [1.0, 4.0, 4.0]
+    spent: dict[int, float | str] = {os.getpid(): 1.0}
     stat.write_text("cpu  100 0 100 9999 9999 0 0 0 0 0\ncpu0 1 2 3 4 5\n")
     begin = fair.moment()
     stat.write_text("cpu  400 50 200 99999 99999 10 10 30 0 0\ncpu0 1 2 3 4 5\n")
     clock.now_s += 10
-    # 5.0 s of all processes, 3 of them ours, of 2 cores for 10 s
+    spent[os.getpid()] = 4.0
+    # 5.0 s of all processes, 3 of them ours and our children's, of 2 cores for 10 s
     assert fair.share_of_others(begin) == pytest.approx(2.0 / 20)
-    assert fair.share_of_others(begin, children_s=1.5) == pytest.approx(0.5 / 20)
+    spent[os.getpid()] = "it is hidden"
+    assert fair.share_of_others(begin) is None
 
 
 def test_a_system_that_hides_its_load(clock: Clock, tmp_path: Path,

@@ -21,7 +21,6 @@ def test_the_loop_and_its_process_give_the_exact_scores() -> None:
     child = OneThread(weights)
     try:
         np.testing.assert_allclose(child.scores(windows, 2), exact, atol=1e-6)
-        assert child.cpu_s > 0
     finally:
         child.close()
 

@@ -65,7 +65,6 @@ def test_first_runs_times_and_memory(toy: SideProcess, tmp_path: Path) -> None:
     assert [call[0].tolist() for call in results] == [[2, 0], [2, 2], [2, 0]]    # batches in turn
     ran = toy.ask("run", warm_up=50, count=3)
     assert 0.06 <= ran["seconds"] < 1.0                 # the warm-up, a whole second, is not in it
-    assert ran["cpu_s"] < 0.5                           # it sleeps
     again = read_calls(Path(toy.ask("again")["results"]))
     assert again[0][0].tolist() == [2, 0]
     memory = toy.ask("memory")

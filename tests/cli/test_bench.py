@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from handtorch.bench import run as bench_run
 from handtorch.bench.cases import BENCHES
 from handtorch.cli import bench as command
 from handtorch.cli import main as cli
-from handtorch.record import read_run
+from handtorch.record import Result, read_run
 from handtorch.runtime.opencl.discover import FoundDevice
 
 pytestmark = [pytest.mark.usefixtures("opencl_device"), pytest.mark.spread]
@@ -30,7 +35,8 @@ def test_one_run_file_one_page_one_table(opencl_device: FoundDevice, tmp_path: P
                         "--warm-caches", "--device", opencl_device.label, "--out", str(path))
     assert code == 0
     table = path.with_suffix(".md").read_text()
-    assert out.startswith(table) and table.count("\n") == 5
+    assert out.startswith(table)
+    assert [line[0] for line in table.split("\n\n")[0].splitlines()] == ["|"] * 5
     assert "| Model1 b4 | handtorch |" in table and "| Model1 b4 | torch |" in table
     assert "Do all sides compute the same as torch?\n2 of 2 do" in out or "3 of 3 do" in out
     assert out.endswith(f"run file  {path}\npage      {path.with_suffix('.html')}\n"
@@ -48,6 +54,32 @@ def test_json_is_one_record(opencl_device: FoundDevice, tmp_path: Path) -> None:
     record = json.loads(out)
     assert code == 0 and record["table"] == str(tmp_path / "k.md")
     assert {r["place"] for r in record["results"]} == {"numpy"}
+
+
+@pytest.mark.parametrize("number, code, reason", [
+    (signal.SIGTERM, cli.EXIT_TERMINATED, "stopped by SIGTERM"),
+    (signal.SIGINT, cli.EXIT_INTERRUPTED, "stopped from the keyboard")])
+def test_what_was_done_before_a_signal_is_in_the_run_file(
+        opencl_device: FoundDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str], number: int, code: int, reason: str) -> None:
+    path = tmp_path / "k.htr"
+
+    def measured(*given: Any) -> None:
+        given[2].add(Result(study="bench kernels", name="time of a run", subject="a case",
+                            value=1.0, unit="ms", better="lower", repeats=1,
+                            provenance="measured"))
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+    monkeypatch.setattr(bench_run, "run", measured)
+    before = signal.getsignal(signal.SIGTERM)
+    told = call("bench", "kernels", "--device", opencl_device.label, "--out", str(path))
+    assert told == (code, "", "handtorch: interrupted\n")
+    assert f"so far is in {path} and {path.with_suffix('.html')}" in capsys.readouterr().err
+    run = read_run(path)
+    assert (run.info.status, run.info.status_reason) == ("interrupted", reason)
+    assert [r.subject for r in run.results] == ["a case"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["k.html", "k.htr"]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("argv, said", [

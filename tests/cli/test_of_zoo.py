@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import json
 import sys
 
 import pytest
 
+from handtorch.cli.main import main
 from handtorch.cli.of_zoo import captured_model
 from handtorch.errors import BadInput
+from handtorch.zoo.registry import MODELS
 
 
 def test_the_step_has_the_rows_and_the_form_asked_for() -> None:
@@ -34,3 +38,31 @@ def test_without_torch_it_says_what_was_asked(monkeypatch: pytest.MonkeyPatch) -
     assert str(refused.value) == (
         "plan CharCNN: the zoo needs torch (import of handtorch.capture.step halted; None in "
         "sys.modules)\n  try: pip install handtorch[torch]; or a file")
+
+
+@pytest.mark.parametrize("command", ["plan", "profile"])
+def test_the_list_names_every_form_of_every_model(command: str) -> None:
+    code, out, _ = call(command, "--list")
+    head, *lines = out.splitlines()
+    assert code == 0 and head.split() == ["model", "form", "parameters", "narrow"]
+    assert [line.split()[:3] for line in lines[2:4]] == [["ResNet50", "cifar", "23,520,842"],
+                                                         ["ResNet50", "imagenet", "25,557,032"]]
+    assert lines[-1] == "the parameters of its narrow twin, which quick studies train."
+    told = json.loads(call(command, "--list", "--json")[1])["models"]
+    assert len(told) == len(lines) - 2 and {one["name"] for one in told} == set(MODELS)
+    assert told[3] | {"narrow_parameters": 0} == {
+        "name": "ResNet50", "form": "imagenet", "parameters": 25557032, "narrow_parameters": 0,
+        "domain": "computer vision"}
+
+
+@pytest.mark.parametrize("command", ["plan", "profile"])
+def test_without_a_name_it_says_where_names_are(command: str) -> None:
+    code, _, err = call(command)
+    assert code == 2 and err == (
+        f"handtorch: no model named: `handtorch {command}` needs one\n"
+        f"  try: `handtorch {command} --list` shows those of the zoo\n")
+
+
+def call(*argv: str) -> tuple[int, str, str]:
+    out, err = io.StringIO(), io.StringIO()
+    return main(argv, out, err), out.getvalue(), err.getvalue()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from handtorch.api import budget
+from handtorch.api.budget import Fitted
+from handtorch.cli import plan
 from handtorch.cli.main import EXIT_ERROR, EXIT_NOT_DONE, EXIT_OK, main
 from handtorch.graph.device_spec import GENERIC
 from handtorch.runtime.opencl import clock, discover
@@ -90,19 +96,53 @@ def test_nothing_can_be_timed_on_a_sheet(sheet: str) -> None:
                    "  try: a device here, or no --measure\n")
 
 
-def test_launches_are_timed_once(opencl_device: FoundDevice, tmp_path: Path,
-                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_launches_are_timed_once_and_how_far_they_are_is_said(
+        opencl_device: FoundDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("HANDTORCH_CACHE", str(tmp_path))
     asked = ("CharCNN", "--batch", "64", "--device", opencl_device.label, "--no-largest")
     whole = json.loads(call(*asked, "--json")[1])["budgets"][0]["held_bytes"]
     asked += ("--memory", str(int(0.97 * whole)), "--measure")
     code, first, _ = call(*asked)
+    said = capsys.readouterr().err
+    assert re.search(r"^timing launches, one of each kind: 0 of \d+$", said, re.M)
+    assert re.search(r"^timing launches, one of each kind: ([1-9]\d*) of \1$", said, re.M)
     assert code == EXIT_OK and first.splitlines()[-1] == (
         "bytes held are arena and staging; slow-downs are foretold from launches timed on the "
         "device")
     assert list((tmp_path / "times").glob("*.json"))
     monkeypatch.setattr(clock, "_taken", lambda *_: pytest.fail("timed again"))
     assert call(*asked)[:2] == (EXIT_OK, first)
+    assert "timing" not in capsys.readouterr().err
+
+
+def test_no_row_holds_as_much_as_a_quicker_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first row, without a budget, and the one that was asked for are there all the same."""
+    at = {1.0: (100, 1.0), 0.75: (70, 1.3), 0.5: (50, 1.2)}
+
+    class Made:
+        """As a `Fitting` whose searches find these."""
+
+        whole = SimpleNamespace(plan=None)
+
+        def within(self, memory: int) -> Fitted:
+            return fitted(*at[memory / 100])
+
+        def least(self) -> Fitted:
+            return fitted(40, 1.2)
+
+        def timed(self, found: Fitted) -> Fitted:
+            return found
+
+    monkeypatch.setattr(budget, "device_bytes", lambda plan: 100 if plan is None else plan)
+    told = [(r.asked, r.found.held_bytes) for r in plan._rows(cast(Any, Made()), None) if r.found]
+    assert told == [("100 %", 100), ("50 %", 50), ("least", 40)]
+    asked = plan._rows(cast(Any, Made()), 75)[-1]
+    assert asked.asked == "75 B" and asked.found and asked.found.slow_down == 1.3
+
+
+def fitted(held: int, slow_down: float) -> Fitted:
+    return Fitted(cast(Any, SimpleNamespace(plan=held)), held, 100, slow_down, "estimated", ())
 
 
 def test_a_sheet_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -38,17 +38,17 @@ def call(*argv: str) -> tuple[int, str, str]:
 def test_a_model_of_the_zoo(opencl_device: FoundDevice, tmp_path: Path,
                             capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.htr"
-    code, out, _ = call("Model1", "--batch", "8", "--steps", "4", "--pairs", "6", "--device",
+    code, out, _ = call("Model1", "--batch", "8", "--steps", "4", "--pairs", "9", "--device",
                         opencl_device.label, "--out", str(path))
     assert code == EXIT_OK
     lines = out.splitlines()
     assert lines[0].startswith(f"Model1 b8 on {opencl_device.label}, training: 4 steps recorded")
     assert lines[-1] == f"run file  {path}"
     for told in ("where a step's time goes", "memory at the peak of a step",
-                 "at best the device does", "6 pairs of steps in random order"):
+                 "at best the device does", "9 pairs of steps in random order"):
         assert told in out, told
     run = read_run(path)
-    assert run.info.command == ("handtorch profile Model1 --batch 8 --steps 4 --pairs 6 "
+    assert run.info.command == ("handtorch profile Model1 --batch 8 --steps 4 --pairs 9 "
                                 f"--device {opencl_device.label}")
     assert len(run.steps) == 4 and run.devices and run.machine is not None
     assert "recording 4 steps\n" in capsys.readouterr().err

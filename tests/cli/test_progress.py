@@ -7,7 +7,7 @@ import re
 import pytest
 
 from handtorch.cli import progress
-from handtorch.cli.progress import Course, Pace, spoken
+from handtorch.cli.progress import Count, Course, Pace, spoken
 
 EXPECTED = {"one": 10.0, "two": 30.0, "three": 60.0}
 
@@ -137,3 +137,30 @@ def test_a_text_that_does_not_fit_takes_the_place_of_the_bar() -> None:
     (4200.0, "1 h 10 min")])
 def test_no_finer_than_it_can_be_known(seconds: float, said: str) -> None:
     assert spoken(seconds) == said
+
+
+def test_so_many_of_so_many_with_the_time_left(clock: Clock) -> None:
+    err = io.StringIO()
+    with Count("timing", err) as said:
+        for done in range(5):
+            said(done, 4)
+            clock.now += 4.0
+    assert err.getvalue().splitlines() == [
+        "timing: 0 of 4", "50 %, about 10 s left: timing: 2 of 4",
+        "timing: 4 of 4"]
+
+
+def test_on_a_terminal_it_is_one_line_that_ends(clock: Clock) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+    err = Terminal()
+    with Count("timing", err) as said:
+        said(0, 2)
+        said(2, 2)
+    assert err.getvalue().count("\n") == 1 and err.getvalue().endswith("\n")
+    assert err.getvalue().count("\r") == 2
+    assert "[####################] timing: 2 of 2" in err.getvalue()
+    with Count("timing", silent := Terminal()):
+        pass
+    assert silent.getvalue() == ""

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -42,17 +42,19 @@ class Fake(ModuleType):
 
 
 @pytest.fixture
-def studies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., None]:
+def studies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., None]]:
     """`studies(one=..., two=...)` replaces the table; run files go to an empty folder."""
     monkeypatch.chdir(tmp_path)
+    before = dict(STUDIES)
 
     def use(**after: Callable[[], None]) -> None:
-        for name in list(STUDIES):
-            monkeypatch.delitem(STUDIES, name)
+        STUDIES.clear()
         for name, called in after.items():
-            monkeypatch.setitem(STUDIES, name, f"fake_study_{name}")
+            STUDIES[name] = f"fake_study_{name}"
             monkeypatch.setitem(sys.modules, f"fake_study_{name}", Fake(name, called))
-    return use
+    yield use
+    STUDIES.clear()                             # in their order again, which is asked for below
+    STUDIES.update(before)
 
 
 def nothing() -> None:

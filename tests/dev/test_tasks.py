@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dev import tasks
 from dev.tasks import failed
 
 TESTS = """
@@ -34,3 +35,14 @@ def test_failed_tests_are_found_again(tmp_path: Path, how: tuple[str, ...]) -> N
 
 def test_nothing_failed_where_nothing_ran(tmp_path: Path) -> None:
     assert failed(tmp_path) == []
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_setup_says_what_to_type_next(ready: bool, monkeypatch: pytest.MonkeyPatch,
+                                      capsys: pytest.CaptureFixture[str]) -> None:
+    """That `.venv` is ready too, where making it has not said so."""
+    monkeypatch.setattr(tasks, "is_ready", lambda: ready)
+    monkeypatch.setattr(tasks, "ensure", lambda: Path("python"))
+    assert tasks.setup([]) == 0
+    assert capsys.readouterr().out == ("setup: .venv is ready; " if ready else "") + (
+        "next: `make run`, or `. .venv/bin/activate` and `handtorch devices`\n")

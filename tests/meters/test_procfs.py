@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -155,3 +158,34 @@ def test_what_all_programs_used(tmp_path: Path, text: str, used: float | str) ->
 
 def test_a_machine_that_hides_it(tmp_path: Path) -> None:
     assert procfs.used_seconds(tmp_path) == "/proc/stat: No such file or directory"
+
+
+def of_process(parent: int, *ticks: int) -> str:
+    """utime, stime, and both of the children that it waited for; the name may be anything."""
+    return f"9 (a ) b) S {parent} 1 1 0 -1 4194560 1 2 3 4 {' '.join(map(str, ticks))} 20 0 1 0 5\n"
+
+
+def test_a_process_and_all_under_it(tmp_path: Path) -> None:
+    """Compilers that a side of a comparison has started, say; others' processes are not in it."""
+    plant(tmp_path, {"proc/7/stat": of_process(1, 100, 20, 3, 0),
+                     "proc/8/stat": of_process(7, 10, 0, 0, 0),
+                     "proc/9/stat": of_process(8, 1000, 0, 0, 50),
+                     "proc/10/stat": of_process(1, 5555, 0, 0, 0), "proc/11/stat": "half a line"})
+    assert procfs.tree_seconds(7, tmp_path) == 1183 / procfs.TICKS_PER_S
+    assert procfs.tree_seconds(9, tmp_path) == 1050 / procfs.TICKS_PER_S
+    assert procfs.tree_seconds(12, tmp_path) == "/proc/12/stat cannot be read"
+
+
+def test_what_a_grandchild_computes_is_in_it() -> None:
+    begin = procfs.tree_seconds(os.getpid())
+    burn = "import time\nwhile time.process_time() < 0.3: pass"
+    run = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {burn!r}], check=True)"
+    with subprocess.Popen([sys.executable, "-c", f"{run}; print(flush=True); input()"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          start_new_session=True) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"\n"
+        alive = procfs.tree_seconds(os.getpid())
+        child.communicate(b"\n")
+    ended = procfs.tree_seconds(os.getpid())
+    assert isinstance(begin, float) and isinstance(alive, float) and isinstance(ended, float)
+    assert begin + 0.25 < alive <= ended

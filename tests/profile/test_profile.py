@@ -221,13 +221,22 @@ def test_what_was_found_is_kept_in_a_run_file(step: ht.TrainStep, tmp_path: Path
 def test_an_audit_is_told_and_its_steps_are_not_recorded(step: ht.TrainStep) -> None:
     found, _ = profiled(step, 3)
     before = step.steps
-    cost = found.audit(lambda: float(step(X, Y)), pairs=8).wall
-    assert step.steps == before + 16 and cost.pairs == 8
+    cost = found.audit(lambda: float(step(X, Y)), pairs=9).wall
+    assert step.steps == before + 18 and cost.pairs == 9
     assert cost.low is not None and cost.high is not None and cost.low <= cost.percent <= cost.high
     assert len(found.run.steps) == 3
     told = [r for r in found.run.results if r.name.startswith("overhead")]
-    assert [r.repeats for r in told] == [8, 8] and told[0].value == cost.percent
-    assert found.table().count("8 pairs of steps in random order") == 2
+    assert [r.repeats for r in told] == [9, 9] and told[0].value == cost.percent
+    assert found.table().count("9 pairs of steps in random order") == 2
+
+
+def test_an_audit_of_few_pairs_is_unknown_and_says_why(step: ht.TrainStep) -> None:
+    found, _ = profiled(step, 3)
+    found.audit(lambda: float(step(X, Y)), pairs=6)
+    why = "6 pairs of steps are too few to tell it from chance: it takes 9"
+    assert {(r.value, r.low, r.value_reason) for r in found.run.results
+            if r.name.startswith("overhead")} == {(None, None, why)}
+    assert f"overhead of this profile, of a step: {why}\n" in found.table()
 
 
 def test_micro_batches_are_one_step(opencl_device: FoundDevice) -> None:

@@ -146,8 +146,8 @@ def test_no_folder_is_left_behind(step: ht.TrainStep, tmp_path: Path,
 
 def test_what_it_costs_is_measured_with_the_sampler_held_and_not(step: ht.TrainStep) -> None:
     run, _ = profiled(step, 0.1)
-    found = run.audit(lambda: float(step(X, Y)), pairs=8)
-    assert found.wall.pairs == 8 and -90 < found.wall.percent < 400
+    found = run.audit(lambda: float(step(X, Y)), pairs=9)
+    assert found.wall.pairs == 9 and -90 < found.wall.percent < 400
     assert "overhead of this profile: " in run.table()
 
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from handtorch.profile.columns import table
 from handtorch.profile.group import groups
 from handtorch.profile.tables import text
@@ -110,6 +112,19 @@ random order
 
 def test_the_whole_text() -> None:
     assert text(run()) == TOLD
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (3.2, "; the next step's use is foretold within 3.2 %"),
+    (657.0, "; the next step's use cannot be foretold: the steps differ too much"),
+    (None, "; how well the next step's use is foretold is not known: too few")])
+def test_how_well_the_use_of_cores_is_foretold(error: float | None, said: str) -> None:
+    used = result("cores used by the process", 1.5, "cores")
+    next_one = replace(result("error of the next step's use", 0.0, "%"), value=error,
+                       value_reason="" if error else "too few", repeats=1 if error else 0,
+                       spread=None)
+    told = text(replace(run(), results=(*run().results, used, next_one)))
+    assert f"the process used 1.50 cores{said}\n" in told
 
 
 def test_own_times_add_up_to_the_busy_time() -> None:

@@ -98,3 +98,11 @@ def test_steps_of_another_process_are_told_by_its_own_clock() -> None:
         samples=(*given.samples,
                  *(replace(s, meter="threads of torch") for s in theirs.samples))))
     assert row.name == "cores used by the process" and math.isclose(row.value or 0, 1.5)
+
+
+def test_of_few_steps_it_is_not_known_how_well_the_next_is_foretold() -> None:
+    busy: list[float | None] = [0.015 * i for i in range(125)]
+    few = measured({"process_busy_s": busy}, tick=1e-9, every_ms=10, steps=5)
+    found = figures(few)["error of the next step's use"]
+    assert (found.value, found.value_reason) == (
+        None, "it takes 10 steps to say, and here are 5")

@@ -132,6 +132,8 @@ def test_no_ratio_of_times_is_told_where_no_study_judged_its_times(quick: Run) -
         for name in ("digits", "sgemm", "backprop", "rnn", "training", "recognize")))
     told = learnt(spoilt, 99)
     assert not [line for line in told if re.search(r"\btimes\b|as fast|simulated", line)]
+    assert all("(beside other programs)" in line for line in told
+               if re.search(r"sooner|copies| ms", line))
     assert "Matrix products reach 126 GFLOPS (n = 512) (beside other programs)." in told
 
 
@@ -184,6 +186,10 @@ def test_a_comparison_with_peers(quick: Run) -> None:
     ratios = [row("bench", name, f"case {i}", 1.0 + i, place="cpu") for i in range(3)]
     assert learnt(replace(quick, results=tuple(ratios)))[1] == (
         "HandTorch is 1 to 3 times as fast as cpu (median 2), 3 cases.")
+    busy = Verdict(study="bench", question="?", answer="Perhaps.", holds=None,
+                   holds_reason="other programs used 23% of the machine meanwhile")
+    told = learnt(replace(quick, results=tuple(ratios), verdicts=(busy,)))
+    assert [line.split()[0] for line in told] == ["gpu", "Other"]
 
 
 def test_an_empty_run_teaches_nothing(info: RunInfo) -> None:

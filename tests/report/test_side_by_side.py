@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from handtorch.record import Place, Result, Run, RunWriter, read_run
+from handtorch.record import Place, Result, Run, RunWriter, Verdict, read_run
 from handtorch.report import markdown, render
 from handtorch.report.side_by_side import HEAD, lines
 from handtorch.report.spell import MISSING
@@ -67,3 +68,16 @@ def test_the_page_has_it_and_shows_text_as_text(tmp_path: Path) -> None:
 def test_a_run_without_a_comparison_has_no_such_table(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     assert markdown(run) == "" and "Side by side" not in render(run)
+
+
+def test_ratios_that_nobody_judges_are_marked(tmp_path: Path) -> None:
+    quiet = a_run(tmp_path, *RESULTS)
+    busy = replace(quiet, verdicts=(Verdict(
+        study="bench train", question="?", answer="Perhaps.", holds=None,
+        holds_reason="other programs used 23% of the machine meanwhile"),))
+    note = ("(*) Other programs used 23 % of this machine's cores while this was timed: no speed "
+            "is judged by it.")
+    assert "*" not in markdown(quiet) and "Other programs" not in render(quiet)
+    *table, empty, last = markdown(busy).splitlines()
+    assert "| 2.00 (1.90 to 2.10) * |" in table[3] and (empty, last) == ("", note)
+    assert "(1.90 to 2.10) *" in render(busy) and note in render(busy)

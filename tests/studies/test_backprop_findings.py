@@ -136,4 +136,8 @@ def test_the_table_has_models_down_and_sides_across() -> None:
     assert (gap, parts) == ("", "us in kernels + copies + host wait")
     assert one.split()[:6] == ["Model1", "100", "+", "900", "+", "1000"]
     assert two.split() == ["Model2", "-", "-", "-"]
+    marked = table([point(1)], 0.4).splitlines()
+    assert "800 (0.25 x *)" in marked[2] and "*" not in lines
+    assert marked[-2] == ("(*) Other programs used 40 % of this machine's cores while this was "
+                          "timed: no speed is judged by it.")
     assert len(inside) == len(one) == len(two)

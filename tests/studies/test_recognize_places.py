@@ -34,7 +34,10 @@ def test_rows_are_simulated_and_words_have_the_figures() -> None:
                                           "regret of auto"}
     shown = text(found(), judge(found(), None))
     assert "300 ms" in shown and "1.3 J" in shown and "a sentence" in shown
-    assert "+0.0% of s and +0.0% of J" in shown
+    assert "+0.0% of s and +0.0% of J" in shown and "*" not in shown
+    busy = text(found(), judge(found(), 0.5), 0.5)
+    assert "+0.0% *" in busy and "+0.0% of s" not in busy
+    assert "\n(*) Other programs used 50 % of this machine's cores while " in busy
 
 
 def test_a_verdict_needs_a_quiet_machine_and_little_regret() -> None:

@@ -71,6 +71,7 @@ def test_a_win_a_loss_and_a_busy_machine() -> None:
     busy = judge([point()], GPU, 0.5)
     assert (busy.holds, busy.holds_reason) == (
         None, "other programs used 50% of this machine's cores meanwhile: run it again")
+    assert busy.answer == "On phone, 2 x 32: nothing is said of which is faster."
 
 
 def test_where_ours_is_slower_is_named() -> None:
@@ -81,7 +82,9 @@ def test_where_ours_is_slower_is_named() -> None:
     slow = judge_ours([point(), point(3, 64, e=58)], GPU, None)
     assert slow.holds is True
     assert slow.answer.endswith("over 2 networks; slower at 3 x 64 (0.50 x, 0.50 to 0.50).")
-    assert judge_ours([point()], GPU, 0.5).holds is None
+    busy = judge_ours([point(), point(3, 64, e=58)], GPU, 0.5)
+    assert (busy.holds, busy.answer) == (
+        None, "On phone, over 2 networks: nothing is said of which is faster.")
 
 
 def test_the_table() -> None:
@@ -94,3 +97,11 @@ def test_the_table() -> None:
     ratios = [line.split() for line in lines[-8:]]
     assert ratios[0] == ["c", ":", "a1", "4", "0", "up", "to", "4"]
     assert ratios[4] == ["b1", ":", "d", "1.38", "0", "1.32"]
+
+
+def test_ratios_that_nobody_judges_are_marked_and_the_line_below_says_why() -> None:
+    lines = table([point()], 0.5).splitlines()
+    assert lines[-1] == ("(*) Other programs used 50 % of this machine's cores while this was "
+                         "timed: no speed is judged by it.")
+    assert [" * " in line for line in lines[-10:-1]] == [False] + [True] * 8
+    assert "*" not in table([point()], 0.01)

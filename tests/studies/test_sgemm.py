@@ -136,6 +136,9 @@ def test_the_table_has_sizes_down_and_sides_across() -> None:
     assert first.split() == ["32", "2.2", *"-" * 11]
     assert second.split()[:2] == ["64", "10.0"]
     assert len({len(line) for line in (head, first, second)}) == 1
+    assert table(points, 0.63) == table(points) + (
+        "Other programs used 63 % of this machine's cores while this was timed: no speed is judged "
+        "by it.\n")
 
 
 def test_a_single_run_has_no_spread_and_no_bounds() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from handtorch.studies.training_cells import DEVICE, TORCH, Cell, Kind
 from handtorch.studies.training_observations import OBSERVATIONS, Day, Finding, Seen, judged
-from handtorch.studies.training_tables import observations_text
+from handtorch.studies.training_run import Measured
+from handtorch.studies.training_tables import cell_table, observations_text
 
 
 def test_what_cannot_be_judged_is_one_sentence_for_each_reason() -> None:
@@ -28,3 +30,15 @@ def test_the_twelfth_is_judged_by_the_days_of_daily_in_the_same_run() -> None:
         "By the study daily, on digits: after 2 days training accuracy went from 60.00% by +2.00")
     alone = judged(Seen())[11]
     assert alone.holds is None and "`handtorch study all` runs both" in alone.reason
+
+
+def test_a_ratio_beside_other_programs_is_marked() -> None:
+    cell = Cell(Kind("Model1"), 4, DEVICE, "measured", step_s=(0.1, 0.1), losses=((1.0,),) * 3,
+                others=0.3)
+    twin = replace(cell, side=TORCH, step_s=(0.3, 0.3))
+    found = Measured([], [cell, twin], {})
+    busy = cell_table(found, "gpu", Seen(cells=(cell, twin)).others).splitlines()
+    assert busy[2].split()[:6] == ["Model1", "4", "13.3", "40", "3.00", "*"]
+    assert busy[3] == ("(*) Other programs used 30 % of this machine's cores while this was timed: "
+                       "no speed is judged by it.")
+    assert "*" not in cell_table(found, "gpu", 0.01)

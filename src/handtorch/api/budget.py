@@ -108,6 +108,7 @@ class Fitting:
         self.whole = spared(self._keeping)
         self._taken: dict[Shape, float] = {}
         self._tape: Tape | None = None
+        self._least: Fitted | None = None           # by that tape
 
     @property
     def tape(self) -> Tape:
@@ -115,20 +116,39 @@ class Fitting:
             self._tape = tape_of(self._keeping, self._roofline, self._taken)
         return self._tape
 
+    def fits(self, memory_bytes: int) -> bool:
+        """Whether there is a program that holds no more."""
+        return (device_bytes(self.whole.plan) <= memory_bytes
+                or self.least().held_bytes <= memory_bytes
+                or self._searched(memory_bytes) is not None)
+
     def within(self, memory_bytes: int) -> Fitted | None:
         """The cheapest program we find that holds no more; None where there is none.
 
         One is found with estimated times; its launches are timed, and the search is made again."""
         if device_bytes(self.whole.plan) <= memory_bytes:
             return self._fitted(self.whole, memory_bytes, None)
-        found = self._searched(memory_bytes)
+        found = self._cheapest(memory_bytes)
         if found is None or self._clock is None:
             return found
         if not self._taken:
-            self._taken, self._tape = dict(self._clock(found.program)), None
-            found = self._searched(memory_bytes) or found
-        return replace(found, slow_down=self._slow_down(found.program, self._clock),
-                       times="measured")
+            self._taken, self._tape, self._least = dict(self._clock(found.program)), None, None
+            found = self._cheapest(memory_bytes) or found
+        return self.timed(found)
+
+    def timed(self, found: Fitted) -> Fitted:
+        """With the slow-down by times of its launches, where there is a clock."""
+        return found if self._clock is None else replace(
+            found, slow_down=self._slow_down(found.program, self._clock), times="measured")
+
+    def _cheapest(self, memory_bytes: int) -> Fitted | None:
+        """The least of all takes another way down, and is at times the quicker one as well."""
+        found = self._searched(memory_bytes)
+        other = replace(self.least(), memory_bytes=memory_bytes)
+        if other.held_bytes <= memory_bytes and (
+                found is None or other.slow_down < found.slow_down):
+            return other
+        return found
 
     def _slow_down(self, program: Program, clock: Clock) -> float:
         """From times of all launches of both: the second search may have chosen other kinds than
@@ -156,9 +176,11 @@ class Fitting:
 
     def least(self) -> Fitted:
         """The smallest program the search comes down to."""
-        found = least(self.tape)
-        program = finished(recompute(self.tape, found.drops), self._spec)
-        return self._fitted(program, device_bytes(program.plan), found)
+        if self._least is None:
+            found = least(self.tape)
+            program = finished(recompute(self.tape, found.drops), self._spec)
+            self._least = self._fitted(program, device_bytes(program.plan), found)
+        return self._least
 
     def _fitted(self, program: Program, memory_bytes: int, found: Trade | None) -> Fitted:
         whole = device_bytes(self.whole.plan)
@@ -211,7 +233,7 @@ class Sized:
 
     def _fits(self, rows: int, memory_bytes: int, spec: DeviceSpec) -> bool:
         try:
-            return Fitting(self.capture(rows), spec).within(memory_bytes) is not None
+            return Fitting(self.capture(rows), spec).fits(memory_bytes)
         except OutOfMemory:                         # one tensor is too large for the device
             return False
 

@@ -12,15 +12,16 @@ from handtorch.api.parts import in_parts
 from handtorch.errors import BadInput, CannotCapture, OutOfMemory
 from handtorch.passes.accumulate import MicroBatched
 from handtorch.runtime.device import Executor
-from handtorch.runtime.opencl.clock import launch_times_ns
+from handtorch.runtime.opencl.clock import Said, launch_times_ns
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 
 Capture = Callable[[Sequence[Any]], Any]
 
 
-def clock_of(executor: Executor) -> Clock | None:
-    """Only a device has times of its own."""
-    return partial(launch_times_ns, executor) if isinstance(executor, OpenCLExecutor) else None
+def clock_of(executor: Executor, said: Said = lambda done, of: None) -> Clock | None:
+    """Only a device has times of its own; `said` is told how far their taking is."""
+    return partial(launch_times_ns, executor, said=said) if isinstance(
+        executor, OpenCLExecutor) else None
 
 
 def captured_within(capture: Capture, example: Sequence[Any], parts: int, memory_bytes: int,

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from statistics import median
 
-from handtorch.meters.procfs import used_seconds
+from handtorch.meters.procfs import tree_seconds, used_seconds
 
 Work = Callable[[int], None]                # do it so many times, and wait for the end
 # Wait until it is quiet, do it so many times untimed, then so many times: seconds of the latter.
@@ -116,29 +116,30 @@ def settle() -> None:
 
 @dataclass(frozen=True)
 class Moment:
-    """Clock, CPU time of this process, and of everybody on this machine if it tells."""
+    """Clock, CPU time of this process with all that it started and those did, and of everybody on
+    this machine; None where it does not tell."""
 
     wall_s: float
-    own_s: float
+    own_s: float | None
     all_s: float | None
 
 
 def moment() -> Moment:
-    everybody_s = used_seconds()
-    return Moment(time.perf_counter_ns() / 1e9, time.process_time(),
+    own_s, everybody_s = tree_seconds(os.getpid()), used_seconds()
+    return Moment(time.perf_counter_ns() / 1e9, None if isinstance(own_s, str) else own_s,
                   None if isinstance(everybody_s, str) else everybody_s)
 
 
-def share_of_others(since: Moment, children_s: float = 0.0) -> float | None:
+def share_of_others(since: Moment) -> float | None:
     """How much of this machine's cores others used since then, 0 to 1; None if it does not tell.
-    `children_s` is what child processes of ours computed meanwhile, which are no others.
+    Processes of ours are no others, nor are those that they started, such as a compiler's.
 
     Beside another busy program no ratio is fair: a BLAS whose threads wait for each other by
     spinning falls to a hundredth, a queue of independent work-groups only to its share."""
     now = moment()
-    if now.all_s is None or since.all_s is None:
+    if now.all_s is None or since.all_s is None or now.own_s is None or since.own_s is None:
         return None
-    others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s) - children_s
+    others_s = (now.all_s - since.all_s) - (now.own_s - since.own_s)
     return max(0.0, others_s / ((now.wall_s - since.wall_s) * (os.cpu_count() or 1)))
 
 

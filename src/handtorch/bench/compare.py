@@ -49,7 +49,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Compared:
-    """`others` is the share of the machine that neither we nor the side whose turn it was used."""
+    """`others` is the share of the machine that neither we nor the sides used."""
 
     case: Case
     outcomes: tuple[Outcome, ...]
@@ -87,9 +87,9 @@ class _Comparison:
                 process = self._started(kind, stack)
                 if process is not None:
                     live[kind.name] = process
-            since, before_s = moment(), sum(p.cpu_s for p in live.values())
+            since = moment()
             timings = self._timed(live, plan)
-            others = share_of_others(since, sum(p.cpu_s for p in live.values()) - before_s)
+            others = share_of_others(since)
             for name, timing in timings.items():
                 self._end(name, live[name], timing)
         return self._all(others)

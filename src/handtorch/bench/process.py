@@ -34,7 +34,6 @@ class SideProcess:
     def __init__(self, side: str, command: Sequence[str], environment: Mapping[str, str],
                  log: Path) -> None:
         self.side, self._log = side, log
-        self.cpu_s = 0.0                    # of the runs that it was asked for
         with log.open("wb") as errors:
             # A session of its own: Ctrl-C is for us, and we end it.
             self._process = subprocess.Popen(
@@ -79,7 +78,6 @@ class SideProcess:
         if "error" in told or "skipped" in told:
             self.close()
             raise SideEnded(self.side, told.get("error") or told["skipped"])
-        self.cpu_s += float(told["cpu_s"])
         return float(told["seconds"])
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """A side of a comparison as a process: JSON, a line each, in at stdin and out at stdout.
 
     {"do": "make", "case": ..., "folder": ...}  {"version", "firsts_s", "results"}, or {"skipped"}
-    {"do": "run", "warm_up": 3, "count": 20}    {"seconds", "cpu_s"}
+    {"do": "run", "warm_up": 3, "count": 20}    {"seconds"}
     {"do": "again"}                             {"results"}
     {"do": "memory"}                            {"before_bytes", "peak_bytes", "steps_bytes"}
 
@@ -92,10 +92,9 @@ class _Side:
     def _run(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """Nobody else runs meanwhile; and when we answer, no thread of ours does."""
         assert self._subject is not None, "make comes first"
-        begin_s = time.process_time()
         seconds = here(self._subject.run)(told["warm_up"], told["count"])
         settle()
-        return {"seconds": seconds, "cpu_s": time.process_time() - begin_s}
+        return {"seconds": seconds}
 
     def _again(self, told: Mapping[str, Any]) -> dict[str, Any]:
         assert self._subject is not None, "make comes first"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from handtorch.cli.main import EXIT_OK
 from handtorch.cli.of_zoo import entry_of
-from handtorch.cli.run_file import fresh, page_of, progress, show
+from handtorch.cli.run_file import ends_whole, fresh, page_of, progress, show
 
 if TYPE_CHECKING:
     from handtorch.bench.cases import Wanted
@@ -23,16 +23,20 @@ TASKS = ("train", "infer", "kernels", "memory", "rnn")
 def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("task", choices=TASKS, help="training steps, inference, products of "
                         "matrices, memory of processes, or a recurrent net's latency")
-    parser.add_argument("models", nargs="*", metavar="MODEL[:FORM]", help="models of the zoo; the "
-                        "suite of the training paper if none is named")
-    parser.add_argument("--batch", metavar="N", type=int, help="rows of a batch (16 to train, 1 "
-                        "to infer)")
-    parser.add_argument("--sides", metavar="A,B", default="", help="of handtorch, handtorch-ht, "
-                        "torch, inductor, onnxruntime, tinygrad, mnn, clblast, numpy; all that can")
-    parser.add_argument("--peers", metavar="PYTHON", help="a Python that has peers ours has not")
-    parser.add_argument("--rounds", metavar="N", type=int, help="turns of each side (9; quick: 3)")
-    parser.add_argument("--warm-caches", action="store_true", help="use the compilers' caches "
-                        "there are; else a first run compiles everything")
+    parser.add_argument("models", nargs="*", metavar="MODEL[:FORM]", help="models of the zoo "
+                        "(`handtorch plan --list`); the suite of the training paper if none is "
+                        "named")
+    parser.add_argument("--batch", metavar="N", type=int, help="rows (samples) of a batch (16 "
+                        "to train, 1 to infer)")
+    parser.add_argument("--sides", metavar="A,B", default="", help="which to compare, of "
+                        "handtorch, handtorch-ht, torch, inductor, onnxruntime, tinygrad, mnn, "
+                        "clblast, numpy; all that can do it if not named")
+    parser.add_argument("--peers", metavar="PYTHON", help="another Python, in which peers "
+                        "are installed that this one has not")
+    parser.add_argument("--rounds", metavar="N", type=int, help="how often each side has its "
+                        "turn (9; quick: 3)")
+    parser.add_argument("--warm-caches", action="store_true", help="let sides use the compiled "
+                        "code that earlier runs left; else each begins with empty caches")
     parser.add_argument("--out", metavar="FILE.htr", type=Path, help="run file to write (else a "
                         "new one in HANDTORCH_RUNS); page and table lie beside it")
 
@@ -48,12 +52,8 @@ def run(args: Namespace, out: TextIO) -> int:
                       args.rounds, args.warm_caches)
     device = choose(args.device)
     path = args.out or fresh(f"bench-{args.task}")
-    try:
-        with RunWriter.create(path, _command(args, device.label)) as record:
-            verdicts = compare_all(request, device, record, progress)
-    except KeyboardInterrupt:
-        progress(f"what was measured so far is in {path} and {page_of(path)}")
-        raise
+    with ends_whole(path), RunWriter.create(path, _command(args, device.label)) as record:
+        verdicts = compare_all(request, device, record, progress)
     table = _table(path)
     show(args, out, [table.read_text(encoding="utf-8"), _told(verdicts)], run_file=path,
          page=page_of(path), table=table)

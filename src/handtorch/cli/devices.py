@@ -44,7 +44,8 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--no-self-test", action="store_true",
                         help="show verdicts already known, test nothing")
     parser.add_argument("--sheet", metavar="FILE", help="measure the device (a few seconds) and "
-                        "write its sheet, by which others can foretell programs on it")
+                        "write its sheet: `handtorch plan --device FILE.toml` foretells steps on "
+                        "it elsewhere")
 
 
 def run(args: Namespace, out: TextIO) -> int:

@@ -45,7 +45,12 @@ EXIT_OK = 0
 EXIT_NOT_DONE = 1       # it ran, but what was asked for did not hold: a self-test failed, ...
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 130  # as shells report SIGINT
+EXIT_TERMINATED = 143   # as shells report SIGTERM
 EXIT_PIPE_CLOSED = 141  # as shells report SIGPIPE
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, which then ends a command as Ctrl-C does; see `run_file.ends_whole`."""
 
 
 class Command(Protocol):
@@ -89,9 +94,9 @@ def main(argv: Sequence[str], out: TextIO, err: TextIO) -> int:
         else:
             err.write(f"handtorch: {error}\n")
         return EXIT_ERROR
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as how:
         err.write("handtorch: interrupted\n")
-        return EXIT_INTERRUPTED
+        return EXIT_TERMINATED if isinstance(how, Terminated) else EXIT_INTERRUPTED
 
 
 def version() -> str:
@@ -128,7 +133,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         description="Train and run PyTorch models on the OpenCL device in your hand.",
         epilog="`handtorch COMMAND --help` tells more about one command.")
     for name, run, text in (("--version", _show_version, "show the version"),
-                            ("--help-knobs", _show_knobs, "show the environment variables read")):
+                            ("--help-knobs", _show_knobs,
+                             "list the environment variables that are read")):
         parser.add_argument(name, dest="run", action="store_const", const=run, help=text)
     asked = next((a for a in argv if not a.startswith("-")), None)
     if asked is not None and asked not in COMMANDS:
@@ -163,7 +169,7 @@ def _add_common(parser: argparse.ArgumentParser, option: str) -> None:
                             "name or vendor; `pocl/0-of-2` is a part of a device")
     else:
         text = {"json": "print one JSON record and nothing else",
-                "quick": "smaller, and honest about it"}[option]
+                "quick": "a smaller form, done sooner"}[option]
         parser.add_argument(f"--{option}", action="store_true", help=text)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TextIO
 
+from handtorch.cli.main import EXIT_OK
 from handtorch.errors import BadInput, nearest
 
 if TYPE_CHECKING:
@@ -22,6 +26,36 @@ def _torch_for(asked: str, without_torch: str) -> Iterator[None]:
     except ImportError as e:
         raise BadInput(asked, why=f"the zoo needs torch ({e})",
                        fix=f"pip install handtorch[torch]{without_torch}") from e
+
+
+def add_list(parser: ArgumentParser) -> None:
+    parser.add_argument("--list", action="store_true", help="list the models of the zoo, their "
+                        "forms and how many parameters they have, and nothing else")
+
+
+def show_list(args: Namespace, out: TextIO) -> int:
+    """Every form of every model, a line each."""
+    with _torch_for("--list", ""):
+        from handtorch.zoo.listing import listed
+    from handtorch.profile.columns import table
+
+    found = list(listed())
+    if args.json:
+        out.write(json.dumps({"models": [asdict(one) for one in found]}) + "\n")
+        return EXIT_OK
+    wide = max(len(one.form) for one in found)
+    rows = [(one.name, f"{one.form:<{wide}}", f"{one.parameters:,}", f"{one.narrow_parameters:,}",
+             one.domain) for one in found]
+    told = table(("model", f"{'form':<{wide}}", "parameters", "narrow", ""), rows)
+    out.write(f"{told}\nThe first form of a model is the usual one, --form names another. Under "
+              "`narrow` are\nthe parameters of its narrow twin, which quick studies train.\n")
+    return EXIT_OK
+
+
+def no_model(command: str) -> BadInput:
+    """For who named none."""
+    return BadInput("no model named", why=f"`handtorch {command}` needs one",
+                    fix=f"`handtorch {command} --list` shows those of the zoo")
 
 
 def entry_of(name: str, *, asked: str, example: str, without_torch: str = "") -> Entry:

@@ -39,20 +39,22 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--engine", choices=("cpu", "opencl"), default="opencl",
                         help="torch on the CPU, or ours on an OpenCL device [opencl]")
     parser.add_argument("--device-ms", type=float, metavar="N",
-                        help="what computing takes on the device, if you know it")
-    parser.add_argument("--server-ms", type=float, metavar="N", help="what it takes on the server")
+                        help="what computing takes on the device, if you know it; else foretold "
+                             "by the sheet, or measured")
+    parser.add_argument("--server-ms", type=float, metavar="N",
+                        help="what computing takes on the server, if you know it")
     parser.add_argument("--url", help="a server to measure; without it this machine stands for it")
     parser.add_argument("--target", choices=("latency", "energy"), default="latency",
-                        help="what there is to be least of [latency]")
+                        help="what to keep lowest: time or joules [latency]")
     for option, what in (("--p50-ms", "the median time"), ("--p90-ms", "what nine of ten take"),
                          ("--energy-j", "the joules of a picture")):
         parser.add_argument(option, type=float, metavar="N", help=f"{what} must not be above it")
     parser.add_argument("--memory", metavar="SIZE", help="nor the memory on the device: 512MiB")
     parser.add_argument("--private", action="store_true", help="no picture leaves the device")
     parser.add_argument("--burst", type=int, default=1, metavar="N",
-                        help="so many pictures, one after the other [1]")
+                        help="how many pictures, one after the other [1]")
     parser.add_argument("--gap-s", type=float, default=1.0, metavar="S",
-                        help="how long after the one before each of them comes [1]")
+                        help="seconds from one picture of a burst to the next [1]")
     parser.add_argument("--radio-up", action="store_true",
                         help="the radio is up already, and a connection open")
 

@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_NOT_DONE, EXIT_OK
-from handtorch.cli.of_zoo import captured_model, captured_run, entry_of
+from handtorch.cli.of_zoo import (
+    add_list,
+    captured_model,
+    captured_run,
+    entry_of,
+    no_model,
+    show_list,
+)
+from handtorch.cli.progress import Count
 from handtorch.errors import BadInput, NoDevice, nearest
 
 if TYPE_CHECKING:
-    from handtorch.api.budget import Fitted, Fitting
+    from handtorch.api.budget import Clock, Fitted, Fitting
     from handtorch.api.on_sheet import Simulated
     from handtorch.graph.device_spec import DeviceSpec
     from handtorch.graph.node import Graph
@@ -33,10 +41,13 @@ _EXAMPLES = ("handtorch plan ResNet50", "handtorch plan ResNet50 --infer")
 
 
 def add_args(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model of the zoo")
+    parser.add_argument("model", nargs="?", metavar="MODEL", help="a model of the zoo: see "
+                        "--list")
+    add_list(parser)
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
-    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch (16)")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows (samples) of a "
+                        "batch (16)")
     parser.add_argument("--memory", metavar="SIZE", help="a budget: 2GiB, 512MiB; what the device "
                         "has if not named")
     parser.add_argument("--device", metavar="SHEET|NAME", help="a phone or board by its sheet "
@@ -47,7 +58,8 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--infer", action="store_true", help="a run of the model on a batch, "
                         "instead of a training step")
     parser.add_argument("--measure", action="store_true", help="predict slow-downs from launches "
-                        "timed on the device here, instead of from its sheet; times are kept")
+                        "timed on the device here, instead of from its sheet; it takes a minute or "
+                        "two, and times are kept")
     parser.add_argument("--no-largest", action="store_true", help="do not look for the largest "
                         "batch, which takes a few captures")
 
@@ -73,9 +85,11 @@ class Target:
 def run(args: Namespace, out: TextIO) -> int:
     """Exit 1 if a budget was named and the step does not fit into it."""
     from handtorch.api.budget import Fitting, Sized, as_bytes
-    from handtorch.api.within import clock_of
-    from handtorch.runtime.opencl.executor import OpenCLExecutor
 
+    if args.list:
+        return show_list(args, out)
+    if args.model is None:
+        raise no_model("plan")
     target = _device(args.device, args.processor)
     entry_of(args.model, asked=f"plan {args.model}", example=_EXAMPLES[args.infer])
     if args.infer:
@@ -83,14 +97,10 @@ def run(args: Namespace, out: TextIO) -> int:
     spec = target.spec
     memory = as_bytes(args.memory) if args.memory else spec.global_bytes
     sys.stderr.write(f"capturing {args.model}, batch {args.batch}\n")
-    clock = None
-    if args.measure:
-        if target.found is None:
-            raise BadInput("--measure", why=f"{args.device} is a sheet, and nothing can be timed "
-                                            "on it", fix="a device here, or no --measure")
-        clock = clock_of(OpenCLExecutor(target.found))
-    fitting = Fitting(_captured(args, args.batch), spec, clock, _roofline(target, args))
-    rows = _rows(fitting, memory if args.memory else None)
+    with Count("timing launches, one of each kind") as said:
+        clock = _clock(args, target, said) if args.measure else None
+        fitting = Fitting(_captured(args, args.batch), spec, clock, _roofline(target, args))
+        rows = _rows(fitting, memory if args.memory else None)
     largest = None
     if not args.no_largest:
         sys.stderr.write("looking for the largest batch\n")
@@ -132,6 +142,16 @@ def _run_of_model(args: Namespace, target: Target, out: TextIO) -> int:
                   f"{describe(program, target.spec)}\n")
         out.write(f"\n{told.text()}\n" if told else "")
     return EXIT_NOT_DONE if memory is not None and device_bytes(plan) > memory else EXIT_OK
+
+
+def _clock(args: Namespace, target: Target, said: Count) -> Clock | None:
+    from handtorch.api.within import clock_of
+    from handtorch.runtime.opencl.executor import OpenCLExecutor
+
+    if target.found is None:
+        raise BadInput("--measure", why=f"{args.device} is a sheet, and nothing can be timed on "
+                                        "it", fix="a device here, or no --measure")
+    return clock_of(OpenCLExecutor(target.found), said)
 
 
 def _device(named: str | None, processor: str = "") -> Target:
@@ -217,15 +237,24 @@ def _captured(args: Namespace, batch: int) -> Graph:
 
 
 def _rows(fitting: Fitting, memory: int | None) -> list[Row]:
-    """At parts of what it holds without a budget, at its least, and at what was asked."""
+    """At parts of what it holds without a budget, at its least, and at what was asked; of the parts
+    none that holds as much as another row and is slower."""
     from handtorch.api.budget import device_bytes
 
     whole = device_bytes(fitting.whole.plan)
     found = [Row(f"{100 * part:.0f} %", fitting.within(int(part * whole))) for part in _PARTS]
-    found.append(Row("least", fitting.least()))
+    found.append(Row("least", fitting.timed(fitting.least())))
+    found = [found[0], *(row for row in found[1:] if not any(_beats(o, row) for o in found))]
     if memory is not None:
         found.append(Row(f"{memory:,} B", fitting.within(memory)))
     return found
+
+
+def _beats(one: Row, other: Row) -> bool:
+    """It holds no more and is quicker, as predicted and shown."""
+    return (one.found is not None and other.found is not None
+            and one.found.held_bytes <= other.found.held_bytes
+            and round(one.found.slow_down, 2) < round(other.found.slow_down, 2))
 
 
 def _times(rows: list[Row]) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from handtorch.cli.main import EXIT_OK
-from handtorch.cli.of_zoo import entry_of
+from handtorch.cli.of_zoo import add_list, entry_of, no_model, show_list
 from handtorch.errors import BadInput
 
 if TYPE_CHECKING:
@@ -29,24 +29,26 @@ COMMON = ("device", "quick")
 _WARM_UP = 3
 _CHECKED = 5
 _PAIRS = 10
-_QUICK_STEPS, _QUICK_PAIRS = 5, 6
+_QUICK_STEPS, _QUICK_PAIRS = 5, 9
 _SAMPLE = "digits"
 _NOT_KEPT = ("Nothing was kept: --out NAME.htr keeps it for `handtorch why` and `handtorch "
              "report`.\n")
 
 
 def add_args(parser: ArgumentParser) -> None:
-    parser.add_argument("what", metavar="MODEL|module:function|FILE.ht", help="a model of the zoo; "
-                        "a function of yours that gives a step and a batch for it; a saved step or "
-                        "model, or `digits`")
+    parser.add_argument("what", nargs="?", metavar="MODEL|module:function|FILE.ht", help="a "
+                        "model of the zoo (see --list); a function of yours that gives a step and "
+                        "a batch for it; a saved step or model, or `digits`")
+    add_list(parser)
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
-    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows of a batch of a "
-                        "model of the zoo (16)")
+    parser.add_argument("--batch", metavar="N", type=int, default=16, help="rows (samples) of a "
+                        "batch of a model of the zoo (16)")
     parser.add_argument("--steps", metavar="N", type=int, default=20, help="steps to record, after "
                         f"{_WARM_UP} that are not (20)")
     parser.add_argument("--pairs", metavar="N", type=int, default=_PAIRS, help="pairs of steps "
-                        "with and without recording, to tell what it costs (10; 0: none)")
+                        "with and without recording, to tell what it costs (10; quick: 9, the "
+                        "fewest that tell it; 0: none)")
     parser.add_argument("--check", action="store_true", help="also run steps in which every launch "
                         "is waited for, to see whether the driver's event times are true")
     parser.add_argument("--torch", action="store_true", help="the same steps by torch on the CPU "
@@ -76,6 +78,10 @@ def run(args: Namespace, out: TextIO) -> int:
     from handtorch.record import to_json
     from handtorch.selftest import verdict
 
+    if args.list:
+        return show_list(args, out)
+    if args.what is None:
+        raise no_model("profile")
     steps, pairs = _counts(args)
     if args.out is not None and args.out.exists():
         raise BadInput(f"--out {args.out}", why="it already exists", fix="another name")

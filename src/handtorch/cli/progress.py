@@ -17,6 +17,7 @@ _BARS = (20, 10)            # the longer one where there is room
 _TRUST_S = 15.0             # of expected time: until so much is over, the pace is taken for 1
 _NEARLY = 0.97              # of its expected time, for a study that takes longer than that
 _REDRAW_S = 1.0
+_LINE_S = 5.0               # between two lines, where there is no terminal
 
 
 class Pace:
@@ -105,6 +106,40 @@ class Course:
         wide = max(20, shutil.get_terminal_size().columns - 1)
         self._err.write(f"\r{fitted(*self._look(), self._text, wide):<{wide}}")
         self._err.flush()
+
+
+class Count:
+    """`timing launches: 12 of 40`, with the time left: on a terminal drawn anew on one line with
+    the bar, elsewhere a line every few seconds. Used as a context: a bar ends with a line end."""
+
+    def __init__(self, text: str, err: TextIO | None = None) -> None:
+        self._text, self._err = text, sys.stderr if err is None else err
+        self._drawn, self._open = self._err.isatty(), False
+        self._began_s = self._said_s = time.monotonic()
+
+    def __call__(self, done: int, of: int) -> None:
+        now_s = time.monotonic()
+        if not done:
+            self._began_s = now_s
+        left_s = (now_s - self._began_s) / done * (of - done) if 0 < done < of else None
+        text = f"{self._text}: {done} of {of}"
+        if self._drawn:
+            wide = max(20, shutil.get_terminal_size().columns - 1)
+            self._err.write(f"\r{fitted(done / of, left_s, text, wide):<{wide}}")
+            self._open = True
+        elif done in (0, of) or now_s > self._said_s + _LINE_S:
+            self._err.write(f"{_ahead(done / of, left_s)}{text}\n")
+            self._said_s = now_s
+        self._err.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self._open:
+            self._err.write("\n")
+            self._err.flush()
 
 
 def fitted(share: float | None, left_s: float | None, text: str, wide: int) -> str:

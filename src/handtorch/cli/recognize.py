@@ -45,8 +45,9 @@ def add_args(parser: ArgumentParser) -> None:
                         help="how a picture becomes the input of a FILE.ht [torchvision]")
     parser.add_argument("--url", help="of the server; without it one is started on this machine")
     parser.add_argument("--send", choices=("png", "jpeg", "original"),
-                        help="to a server: made small and exact, smaller and nearly so, or the "
-                             "file as it is [png; with --where auto whichever is best]")
+                        help="what goes to a server: the picture at the model's size, without "
+                             "loss (png) or with some (jpeg), or the file as it is [png; with "
+                             "--where auto whichever is best]")
     parser.add_argument("--preloaded", action="store_true",
                         help="load the model before the first picture, not as part of it")
     parser.add_argument("--sheet", metavar="NAME|FILE.toml",
@@ -56,7 +57,8 @@ def add_args(parser: ArgumentParser) -> None:
                         help="run programs in a .ht file whoever made them")
     auto = parser.add_argument_group("with --where auto")
     auto.add_argument("--target", choices=("latency", "energy"),
-                      help="what there is to be least of [latency]; energy needs --sheet, --radio")
+                      help="what to keep lowest: time or joules [latency]; energy needs --sheet "
+                           "and --radio")
     auto.add_argument("--deadline-ms", type=float, metavar="N",
                       help="nine of ten pictures are to take no longer")
     auto.add_argument("--private", action="store_true",

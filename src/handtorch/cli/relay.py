@@ -34,7 +34,7 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one [0]")
     parser.add_argument("--seed", type=int, default=0, help="of jitter and loss [0]")
     parser.add_argument("--seconds", type=float, metavar="S",
-                        help="end by itself; else with Ctrl-C or SIGTERM")
+                        help="end after so long; else with Ctrl-C or SIGTERM")
     parser.add_argument("--check", action="store_true",
                         help="first measure how exactly it keeps to the network; without --to, "
                              "only that")

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import threading
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 from handtorch import knobs
+from handtorch.cli.main import Terminated
 
 
 def progress(text: str) -> None:
@@ -22,6 +27,27 @@ def fresh(name: str) -> Path:
     """A new file in the folder for them."""
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return Path(knobs.value("HANDTORCH_RUNS")) / f"{name}-{stamp}.htr"
+
+
+@contextmanager
+def ends_whole(path: Path) -> Iterator[None]:
+    """Inside, SIGTERM ends the run as Ctrl-C does: what was measured so far is in its file, which
+    has a page. Once: `timeout` sends it twice, and the second must not stop the clearing up."""
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated("stopped by SIGTERM")
+
+    # Only the main thread may; another one's run ends when its process does.
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGTERM, end) if main else None
+    try:
+        yield
+    except KeyboardInterrupt:
+        progress(f"what was measured so far is in {path} and {page_of(path)}")
+        raise
+    finally:
+        if main:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL if before is None else before)
 
 
 def page_of(path: Path) -> Path:

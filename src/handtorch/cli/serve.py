@@ -33,16 +33,17 @@ def add_args(parser: ArgumentParser) -> None:
             ("--labels", "[NAME=]FILE", "one class to a line"),
             ("--recipe", "[NAME=]caffe|torchvision", "how a picture becomes the model's input")):
         parser.add_argument(option, action="append", default=[], metavar=meta, help=text)
-    parser.add_argument("--host", default="127.0.0.1", help="any but this machine's own needs a "
-                        "token [127.0.0.1]")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; any but this "
+                        "machine's own needs a token [127.0.0.1]")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one [0]")
     parser.add_argument("--token-file", type=Path, metavar="FILE",
                         help="holds the word that clients must give (else HANDTORCH_TOKEN)")
-    parser.add_argument("--certificate", type=Path, metavar="FILE", help="TLS, PEM")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="TLS, PEM")
+    parser.add_argument("--certificate", type=Path, metavar="FILE", help="for TLS, in PEM")
+    parser.add_argument("--key", type=Path, metavar="FILE", help="of that certificate, in "
+                        "PEM")
     parser.add_argument("--rows", type=int, default=8, help="samples in a batch at most [8]")
     parser.add_argument("--wait-ms", type=float, default=2.0, metavar="MS",
-                        help="of the oldest request in a batch, for others [2]")
+                        help="how long a request waits for others to share its batch [2]")
     parser.add_argument("--limit", action="append", default=[], metavar="NAME=NUMBER",
                         help="another limit than the default, see docs/serving.md; repeatable")
     parser.add_argument("--cold", action="store_true",

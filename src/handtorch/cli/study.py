@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from handtorch.cli.main import EXIT_OK
 from handtorch.cli.progress import Course
-from handtorch.cli.run_file import fresh, page_of, progress, show
+from handtorch.cli.run_file import ends_whole, fresh, page_of, show
 from handtorch.errors import BadInput
 from handtorch.studies import QUICK_S, STUDIES
 
@@ -25,7 +25,7 @@ EXAMPLE = "handtorch study sgemm --quick"
 COMMON = ("device", "quick")
 ALL = "all"
 # Options that only some studies take; what they are called where a study names them.
-_OPTIONS = {"models": ("A,B", "models to train; all sixteen"),
+_OPTIONS = {"models": ("A,B", "models to train; all sixteen if not named"),
             "batches": ("1,4", "batch sizes to train with"),
             "memory": ("SIZE", "what a step may hold: 8GiB, 512MiB"),
             "image": ("32|224", "side of the pictures, and with it the form of the models")}
@@ -58,11 +58,8 @@ def run(args: Namespace, out: TextIO) -> int:
     options = _options(args, [option for module in chosen for option in options_of(module)])
     device = choose(options.pop("device") or None)
     path = args.out or fresh(args.name)
-    try:
+    with ends_whole(path):
         told = _run_into(path, args, device, chosen, options)
-    except KeyboardInterrupt:
-        progress(f"what was measured so far is in {path} and {page_of(path)}")
-        raise
     show(args, out, told, args.name == ALL, run_file=path, page=page_of(path))
     return EXIT_OK
 

@@ -41,7 +41,7 @@ def add_args(parser: ArgumentParser) -> None:
     parser.add_argument("--form", default="", help="which of the model's forms; the first if not "
                         "named")
     parser.add_argument("--batch", metavar="N", type=int, default=32,
-                        help="rows of a batch of a model of the zoo (32)")
+                        help="rows (samples) of a batch of a model of the zoo (32)")
     parser.add_argument("--full", action="store_true", help="everything the kernels can be built "
                         "with, not only what is likely: hours")
     parser.add_argument("--time", metavar="SPAN", help="stop after 60s, 5m or 2h; the next run "

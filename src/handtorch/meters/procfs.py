@@ -76,6 +76,31 @@ def used_seconds(root: Path = Path("/")) -> Value:
     return _seconds(total)[0] + sum(total[7:8]) / TICKS_PER_S
 
 
+def tree_seconds(pid: int, root: Path = Path("/")) -> Value:
+    """Processor time of a process and all under it so far, those among them that have ended too.
+
+    Who was left behind by a parent that has ended is under it no longer."""
+    spent: dict[int, float] = {}
+    under: dict[int, list[int]] = {}
+    for path in (root / "proc").glob("[0-9]*/stat"):
+        try:
+            # The name of a program, in brackets, may have anything in it.
+            fields = path.read_text(errors="replace").rpartition(")")[2].split()
+            parent, *ticks = (int(fields[i]) for i in (1, 11, 12, 13, 14))
+        except (OSError, ValueError, IndexError):
+            continue                        # it has just ended
+        spent[number := int(path.parent.name)] = sum(ticks) / TICKS_PER_S
+        under.setdefault(parent, []).append(number)
+    if pid not in spent:
+        return f"{called(root, root / 'proc' / str(pid) / 'stat')} cannot be read"
+    total, todo = 0.0, [pid]
+    while todo:
+        one = todo.pop()
+        total += spent[one]
+        todo += under.pop(one, [])
+    return total
+
+
 def _seconds(ticks: list[int]) -> tuple[float, float]:
     user, nice, system, idle, wait = ticks[:5]
     busy = user + nice + system + sum(ticks[5:7])           # irq and softirq

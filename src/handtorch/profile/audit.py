@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import comb
 from statistics import median
 
+LEAST = 9                       # pairs, for an interval that does not end at the wildest
 _SURE = 0.95
 Clock = Callable[[], int]
 
@@ -16,7 +17,7 @@ Clock = Callable[[], int]
 @dataclass(frozen=True)
 class Overhead:
     """How much longer a recorded step takes, in percent: the median of `pairs`, and the bounds of
-    a 95 % interval for it; None where there are too few pairs for one (under six)."""
+    a 95 % interval for it; None where there are fewer than LEAST pairs."""
 
     percent: float
     low: float | None
@@ -67,11 +68,11 @@ def compared(with_ns: Sequence[int], without_ns: Sequence[int]) -> Overhead:
 
 def _rank(n: int) -> int | None:
     """The rank from either end between which the median lies in 95 % of all cases, whatever the
-    distribution; None if not even the ends will do."""
+    distribution; None where that is the ends: how far they lie is chance."""
     outside, rank = 0.0, None
     for k in range(n // 2):
         outside += 2 * comb(n, k) / 2**n
         if outside > 1 - _SURE:
             break
         rank = k
-    return rank
+    return rank or None

@@ -179,6 +179,11 @@ def predictability(times_ns: Sequence[float], within: float = WITHIN) -> Predict
                           tuple(f for f in said if f.seen in _AFTER))
 
 
+def few(steps: int) -> str:
+    """Why fewer than FEW foretell nothing."""
+    return f"takes {FEW} steps to say, and here are {steps}"
+
+
 def of_run(run: Run) -> dict[tuple[str, str], Predictability]:
     """For every subject and place of the run with at least two steps."""
     times: dict[tuple[str, str], list[float]] = {}
@@ -210,8 +215,7 @@ def results(subject: str, place: str, found: Predictability) -> tuple[Result, ..
 def told(found: Predictability) -> str:
     """For the terminal; of a few steps or wild ones only that nothing can be foretold."""
     if found.steps < FEW:
-        return (f"How well the next step is foretold takes {FEW} steps to say, and here are "
-                f"{found.steps}.")
+        return f"How well the next step is foretold {few(found.steps)}."
     error = found.errors[found.estimator]
     if error > WILD:
         return (f"The time of the next step cannot be foretold: the {found.steps} steps here "

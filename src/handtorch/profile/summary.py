@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from handtorch.graph.node import Port
-from handtorch.profile.audit import Audited, Overhead
+from handtorch.profile.audit import LEAST, Audited, Overhead
 from handtorch.profile.collect import HOST, Subject
 from handtorch.profile.gaps import CAUSES, busy_ns, clipped
 from handtorch.record import Gap, Launch, Result, Step
@@ -63,8 +63,10 @@ def _row(of: Subject, name: str, unit: str, values: Sequence[float], better: Bet
 def _overhead(of: Subject, name: str, found: Overhead | None) -> Result:
     if found is None:
         return _row(of, name, "%", (), "lower", NOT_AUDITED)
+    if found.low is None:
+        return _row(of, name, "%", (), "lower", f"{found.pairs} pairs of steps are too few to tell "
+                    f"it from chance: it takes {LEAST}")
     return Result(study=STUDY, name=name, subject=of.name, place=of.place,
                   value=found.percent, unit="%", better="lower", repeats=found.pairs,
-                  spread=found.quartiles if found.pairs > 1 else None, low=found.low,
-                  high=found.high, bounds="" if found.low is None else "95 % interval",
+                  spread=found.quartiles, low=found.low, high=found.high, bounds="95 % interval",
                   provenance="measured")

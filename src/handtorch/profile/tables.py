@@ -11,6 +11,7 @@ from handtorch.profile.columns import table
 from handtorch.profile.energy import told
 from handtorch.profile.group import Group, Line, groups
 from handtorch.profile.memory import ROLES, SLACK
+from handtorch.profile.predict import WILD
 from handtorch.profile.sensed import MISSED, OWN_CPU, SAMPLER
 from handtorch.profile.summary import CPU, STUDY, WALL
 from handtorch.profile.usage import CORES_USED, NEXT_USE, UTILISATION
@@ -152,10 +153,7 @@ def _usage(run: Run, step: Step) -> str:
              and (r.subject, r.place) == (step.subject, step.place)}
     lines = []
     if (used := found.get(CORES_USED)) is not None and used.value is not None:
-        next_one = found.get(NEXT_USE)
-        foretold = "" if next_one is None or next_one.value is None else (
-            f"; the next step's use is foretold within {next_one.value:.1f} %")
-        lines.append(f"the process used {used.value:.2f} cores{foretold}")
+        lines.append(f"the process used {used.value:.2f} cores{_next_use(found.get(NEXT_USE))}")
     cores = [(name.removeprefix(f"{UTILISATION} "), r) for name, r in found.items()
              if name.startswith(f"{UTILISATION} ")]
     told = [f"{name} {100 * r.value:.0f} %" for name, r in cores if r.value is not None]
@@ -182,6 +180,16 @@ def _missing(run: Run) -> str:
     if run.signals and not measured:
         lines.append("no joules were measured: no sensor here tells power or energy")
     return "\n".join(lines)
+
+
+def _next_use(r: Result | None) -> str:
+    if r is None:
+        return ""
+    if r.value is None:
+        return f"; how well the next step's use is foretold is not known: {r.value_reason}"
+    if r.value > 100 * WILD:
+        return "; the next step's use cannot be foretold: the steps differ too much"
+    return f"; the next step's use is foretold within {r.value:.1f} %"
 
 
 def _trust(run: Run, group: Group) -> str:

@@ -12,7 +12,7 @@ from statistics import mean, median
 import numpy as np
 
 from handtorch.profile.group import Group, groups
-from handtorch.profile.predict import predictability
+from handtorch.profile.predict import FEW, few, predictability
 from handtorch.profile.summary import STUDY
 from handtorch.record import Result, Run, Sample
 
@@ -126,7 +126,9 @@ def _process(group: Group, read: Counter) -> Iterator[Result]:
     yield _row(group, CORES_USED, median(ordered), unit="cores", repeats=n,
                spread=ordered[3 * n // 4] - ordered[n // 4] if n > 1 else None)
     foretold = predictability(known)
-    if foretold is not None and foretold.errors:
+    if foretold is None or foretold.steps < FEW:
+        yield _row(group, NEXT_USE, None, f"it {few(len(known))}", "%")
+    elif foretold.errors:
         yield _row(group, NEXT_USE, 100 * foretold.errors[foretold.estimator], unit="%")
 
 

@@ -185,7 +185,7 @@ def _ending(error: BaseException | None) -> tuple[Status, str]:
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return "complete", ""
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted", "stopped from the keyboard"
+        return "interrupted", str(error) or "stopped from the keyboard"
     first = str(error).partition("\n")[0]
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     return "failed", text.encode("utf-8", "backslashreplace").decode()

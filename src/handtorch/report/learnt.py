@@ -141,7 +141,7 @@ def _backprop(run: Run) -> Told:
         told.append(f"kept on the device a step is {_span(ratios)} times as fast as torch's")
     if told:
         line = "; ".join(told)
-        yield f"{line[0].upper()}{line[1:]}."
+        yield f"{line[0].upper()}{line[1:]}{_beside(run, 'backprop')}."
 
 
 def _rnn(run: Run) -> Told:
@@ -171,7 +171,7 @@ def _load(run: Run) -> Told:
         yield "Which place runs an LSTM sooner could not be told under any load."
     elif winners:
         told = [f"under {_list(bands)} load {who}" for who, bands in winners.items()]
-        yield f"Which place runs an LSTM sooner: {'; '.join(told)}."
+        yield f"Which place runs an LSTM sooner: {'; '.join(told)}{_beside(run, 'rnn')}."
 
 
 def _training(run: Run) -> Told:
@@ -259,8 +259,10 @@ def _others(run: Run) -> Told:
 def _compared(run: Run) -> Told:
     """Of `handtorch bench`: ours against each of its peers, over all cases."""
     sides: dict[str, list[float]] = {}
+    unjudged = busy(run)
     for r in run.results:
-        if r.name == "handtorch is so many times as fast" and r.place and r.value is not None:
+        if r.study not in unjudged and r.name == "handtorch is so many times as fast" \
+                and r.place and r.value is not None:
             sides.setdefault(r.place, []).append(r.value)
     for side, ratios in sides.items():
         over = f" (median {median(ratios):.2g})" if len(ratios) > 2 else ""

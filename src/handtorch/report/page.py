@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from handtorch.record import Run, RunInfo, Verdict
+from handtorch.record.beside import beside
 from handtorch.report import tables
 from handtorch.report.charts import bar_chart, line_chart
 from handtorch.report.decision import decisions, others
@@ -135,8 +136,7 @@ def _studies(run: Run) -> Iterator[Section]:
 def _doubt(share: int | None) -> str:
     """Where a study does not judge its times, nor should who looks at their charts."""
     return "" if share is None else (
-        f'<p class="callout warn">Other programs used {share} % of this machine\'s cores while '
-        "this was timed: no speed is judged by it, here neither.</p>")
+        f'<p class="callout warn">{beside(share)}, here neither.</p>')
 
 
 def _figures(found: Sequence[Figure]) -> Iterator[str]:

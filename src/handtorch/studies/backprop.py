@@ -108,7 +108,7 @@ def run(at: Setting) -> str:
     at.record.add(*depth_results(points, at.place), *_accuracies(learned, at.place), verdict,
                   Verdict(study=NAME, question=LEARNS, answer=learned.text, holds=learned.reached))
     doubt = f"Not judged: {verdict.holds_reason}.\n" if verdict.holds is None else ""
-    return (f"{table(points)}\n{verdict.question}\n{verdict.answer}\n{doubt}"
+    return (f"{table(points, others)}\n{verdict.question}\n{verdict.answer}\n{doubt}"
             f"\n{LEARNS}\n{learned.text}\n")
 
 

@@ -12,6 +12,7 @@ from handtorch.record.rows import Better
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.studies.backprop_accounting import Observed, Split, split
 from handtorch.studies.study import HOST
+from handtorch.studies.unjudged import mark, marked
 
 NAME = "backprop"
 QUESTION = "Does moving data eat the time of training here, so that the device loses to the CPU?"
@@ -147,17 +148,17 @@ def _range(values: Sequence[float], unit: str = "") -> str:
     return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
 
 
-def table(points: Sequence[Point]) -> str:
+def table(points: Sequence[Point], others: float | None = None) -> str:
     """Models down, sides across: whole steps and how they compare, then the parts."""
     whole = [["", *SIDES]]
     parts = [["", *OURS]]
     for p in points:
         us = [f"{p.times[side].median_s * 1e6:.0f}" for side in SIDES]
-        speeds = ["", *(f" ({median(p.speeds(side)):.2f} x)" for side in OURS)]
+        speeds = ["", *(f" ({median(p.speeds(side)):.2f} x{mark(others)})" for side in OURS)]
         whole.append([f"{X}{p.number}", *(a + b for a, b in zip(us, speeds, strict=True))])
         parts.append([f"{X}{p.number}", *(_parts(p, side) for side in OURS)])
     return (f"whole step, batch {BATCH}: median us (times as fast as {TORCH})\n{_lines(whole)}\n"
-            f"us in kernels + copies + host wait\n{_lines(parts)}\n")
+            f"us in kernels + copies + host wait\n{_lines(parts)}{marked(others)}\n")
 
 
 def _parts(p: Point, side: str) -> str:

@@ -181,7 +181,8 @@ def _sooner(found: Findings) -> Verdict:
     return Verdict(
         study=NAME, question=WHERE, holds=None if doubt else best_phone in CLOUDS,
         holds_reason=doubt,
-        answer=f"Measured, on the same cores: {best} at {here[best]:.0f} ms. Simulated, with the "
+        answer="Nothing is said of which is sooner." if doubt else
+               f"Measured, on the same cores: {best} at {here[best]:.0f} ms. Simulated, with the "
                f"phone slower by {SLOWER[DEVICE_CPU]:.0f} and {SLOWER[DEVICE_CL]:.0f} times "
                f"({SLOWER_HOW[DEVICE_CPU]}; {SLOWER_HOW[DEVICE_CL]}): {best_phone} at "
                f"{phone[best_phone]:.0f} ms.")

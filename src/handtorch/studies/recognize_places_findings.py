@@ -22,6 +22,7 @@ from handtorch.studies.recognize_regret import (
     regrets,
     shares,
 )
+from handtorch.studies.unjudged import mark, marked
 
 QUESTION = ("Does `auto` choose as well as one who knows every cost, on networks and pictures that "
             "it was not fitted to?")
@@ -46,13 +47,14 @@ def results(found: Places) -> Iterator[Result]:
 def judge(found: Places, others: float | None) -> Verdict:
     """Not judged beside other programs: costs over the relay are then theirs."""
     cells = judged(found.cells)
-    doubt = ""
+    doubt, answer = "", _answer(found, cells)
     if not cells:
         doubt = "no cell has a winner beyond its spread"
     elif others is not None and others > MOST_OTHERS:
         doubt = f"other programs used {others:.0%} of this machine's cores meanwhile"
+        answer = "Nothing is said of how well `auto` chooses."
     return Verdict(study=NAME, question=QUESTION, holds=None if doubt else holds(found.cells),
-                   holds_reason=doubt, answer=_answer(found, cells))
+                   holds_reason=doubt, answer=answer)
 
 
 def _answer(found: Places, cells: Sequence[Cell]) -> str:
@@ -72,7 +74,7 @@ def _answer(found: Places, cells: Sequence[Cell]) -> str:
         f"Left out, for they were seen while the rules were written: {', '.join(FITTED)}."])
 
 
-def text(found: Places, verdict: Verdict) -> str:
+def text(found: Places, verdict: Verdict, others: float | None = None) -> str:
     rows = []
     for cell in found.cells:
         usual = Counter(cell.used).most_common(1)
@@ -80,7 +82,7 @@ def text(found: Places, verdict: Verdict) -> str:
                      _cost(cell.best_of(CLOUD), cell.unit), cell.best,
                      usual[0][0] if usual else "-",
                      _cost(median(cell.auto), cell.unit) if cell.auto else "-",
-                     f"{cell.regret:+.1%}" if cell.auto else "-",
+                     f"{cell.regret:+.1%}{mark(others)}" if cell.auto else "-",
                      "within the spread" if cell.within_spread else ""))
     head = ("network", "picture", "target", "device", "cloud", "best", "auto", "its cost", "over",
             "")
@@ -88,7 +90,8 @@ def text(found: Places, verdict: Verdict) -> str:
         table(head, rows),
         f"{found.model} on the paper's phone (simulated), over relays (simulated); alone: a radio "
         "that sleeps, in a burst: a picture a second",
-        "", "What would turn it", *found.crossovers, "", verdict.question, verdict.answer,
+        marked(others), "What would turn it", *found.crossovers, "", verdict.question,
+        verdict.answer,
         *([f"Not judged: {verdict.holds_reason}."] if verdict.holds is None else []), ""])
 
 

@@ -11,14 +11,15 @@ from handtorch.record import Verdict
 from handtorch.studies.recognize_findings import CLOUDS, Findings, slowed_ms
 from handtorch.studies.recognize_modes import DEVICE_CL, MODES, ModeRun
 from handtorch.studies.recognize_published import PAPERS, TABLE_III, TABLE_IV
+from handtorch.studies.unjudged import note
 
 
 def text(found: Findings, verdicts: Sequence[Verdict]) -> str:
     """All tables, then the verdicts."""
     said = [f"{v.question}\n{v.answer}\n" + (f"Not judged: {v.holds_reason}.\n"
                                              if v.holds is None else "") for v in verdicts]
-    return "\n\n".join([_table_iii(found), _by_model(found), _by_size(found), _loading(found)]
-                       ) + "\n\n" + "\n".join(said)
+    tables = [_table_iii(found), _by_model(found), _by_size(found), _loading(found)]
+    return "\n\n".join([*tables, note(found.others) + "\n".join(said)])
 
 
 def _table_iii(found: Findings) -> str:

@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from handtorch.baseline.fair import Plan, interleave, moment, share_of_others
-from handtorch.baseline.numpy_lstm import OneThread
 from handtorch.errors import BadInput, KernelError
 from handtorch.kernels.case import Array
 from handtorch.kernels.lstm_weights import LstmWeights, random_weights
@@ -102,7 +101,7 @@ def timing(at: Setting) -> str:
     cpu = _cpu(on)
     windows = drawn(their_windows(), CASES)
     points: list[Point] = []
-    begin, children_s = moment(), 0.0
+    begin = moment()
     for layers, hidden in nets(at.quick):
         at.progress(f"{NAME}: {layers} x {hidden}")
         sides = Sides(random_weights(hidden, layers), on, cpu or on, windows.x[:1])
@@ -110,14 +109,13 @@ def timing(at: Setting) -> str:
         with ready(sides, keys) as strategies:
             check_agreement(f"{layers} x {hidden}", strategies, windows.x[:1])
             points.append(_point(layers, hidden, strategies, windows.x, at.quick))
-            children_s += sum(s.runs.cpu_s for s in strategies.values()
-                              if isinstance(s.runs, OneThread))
         at.record.add(*results(points[-1], at.place))
         at.record.flush()
-    others = share_of_others(begin, children_s)
+    others = share_of_others(begin)
     verdicts = judge(points, at.device, others), judge_ours(points, at.device, others)
     at.record.add(*verdicts)
-    return f"{NAME}, on {windows.name}\n{table(points)}\n" + "\n".join(map(_told, verdicts))
+    told = "\n".join(map(_told, verdicts))
+    return f"{NAME}, on {windows.name}\n{table(points, others)}\n{told}"
 
 
 def nets(quick: bool) -> Sequence[tuple[int, int]]:

@@ -26,6 +26,7 @@ from handtorch.studies.rnn_strategies import (
     E,
 )
 from handtorch.studies.study import HOST
+from handtorch.studies.unjudged import mark, marked
 
 NAME = "rnn"
 QUESTION = "Do coarse units of work turn an LSTM on the device from a loss into a win?"
@@ -49,6 +50,7 @@ PUBLISHED: tuple[tuple[str, str, float, str, str], ...] = (
     ("parameters of 2 layers x 128 units", "the paper", 263, "thousand", "section 4.3 and Fig. 5"),
 )
 JUDGED = (2, 32)                            # the paper's usual network
+_NOTHING = "nothing is said of which is faster"
 _NO_CPU = "there is no OpenCL runtime for the CPU here"
 
 
@@ -148,13 +150,12 @@ def judge(points: Sequence[Point], device: FoundDevice, others: float | None) ->
     fine, coarse = (median(p.ratios(*ratio(name))) for name in (FINE_RATIO, COARSE_RATIO))
     doubt = doubt_of(others)
     shared = " (the same cores)" if device.spec.kind == "cpu" else ""
-    return Verdict(
-        study=NAME, question=QUESTION, holds=None if doubt else fine > 1 and coarse > 1,
-        holds_reason=doubt,
-        answer=f"On {device.label}{shared}, {p.title}: fine units take {fine:.2g} times as long as "
-               f"one CPU thread (in the paper up to 4), coarse ones, 12 x 10, are "
-               f"{coarse:.2g} times as fast (3.93 and 2.83), ours "
-               f"{median(p.gains(E)):.2g} times.")
+    said = _NOTHING if doubt else (
+        f"fine units take {fine:.2g} times as long as one CPU thread (in the paper up to 4), "
+        f"coarse ones, 12 x 10, are {coarse:.2g} times as fast (3.93 and 2.83), ours "
+        f"{median(p.gains(E)):.2g} times")
+    return Verdict(study=NAME, question=QUESTION, holds=None if doubt else fine > 1 and coarse > 1,
+                   holds_reason=doubt, answer=f"On {device.label}{shared}, {p.title}: {said}.")
 
 
 def judge_ours(points: Sequence[Point], device: FoundDevice, others: float | None) -> Verdict:
@@ -169,11 +170,13 @@ def judge_ours(points: Sequence[Point], device: FoundDevice, others: float | Non
         said += "; slower at " + ", ".join(
             f"{title} ({median(rs):.2f} x, {min(rs):.2f} to {max(rs):.2f})"
             for title, rs in slower.items())
+    if doubt:
+        said = f"On {device.label}, over {len(found)} networks: {_NOTHING}"
     return Verdict(study=NAME, question=OURS_QUESTION, answer=f"{said}.",
                    holds=None if doubt else bool(slower), holds_reason=doubt)
 
 
-def table(points: Sequence[Point]) -> str:
+def table(points: Sequence[Point], others: float | None = None) -> str:
     """Networks down, sides across, ms for a window; then the ratios beside the paper's."""
     sides = [side for side in TITLES if any(side in p.times for p in points)]
     rows = [["layers x units", *sides]]
@@ -181,7 +184,8 @@ def table(points: Sequence[Point]) -> str:
         rows.append([p.title, *(f"{p.times[s].median_s * 1e3:.3g}" if s in p.times else "-"
                                 for s in sides)])
     keys = "".join(f"  {side}  {TITLES[side]}{_launches(points, side)}\n" for side in sides)
-    return f"ms for a window, median of the blocks\n{_lines(rows)}{keys}\n{_ratio_table(points)}"
+    return f"ms for a window, median of the blocks\n{_lines(rows)}{keys}\n" \
+           f"{_ratio_table(points, others)}{marked(others)}"
 
 
 def _launches(points: Sequence[Point], side: str) -> str:
@@ -192,7 +196,7 @@ def _launches(points: Sequence[Point], side: str) -> str:
     return ""
 
 
-def _ratio_table(points: Sequence[Point]) -> str:
+def _ratio_table(points: Sequence[Point], others: float | None) -> str:
     (p,) = (p for p in points if (p.layers, p.hidden) == JUDGED)
     rows = [[f"ratio of times at {p.title}", "here", "spread", "in the paper"]]
     for name, over, under, theirs in (
@@ -202,7 +206,8 @@ def _ratio_table(points: Sequence[Point]) -> str:
             ("d : e", D, E, "")):
         found = p.ratios(over, under)
         if found:
-            rows.append([name, f"{median(found):.3g}", f"{middle_half(found):.2g}", theirs])
+            rows.append([name, f"{median(found):.3g}{mark(others)}",
+                         f"{middle_half(found):.2g}", theirs])
     return _lines(rows)
 
 

@@ -35,6 +35,7 @@ from handtorch.runtime.opencl.bare import BareSteps
 from handtorch.runtime.opencl.discover import FoundDevice
 from handtorch.runtime.opencl.executor import OpenCLExecutor
 from handtorch.studies.study import HOST, Setting
+from handtorch.studies.unjudged import note
 
 QUESTION = "Do tiling and vectors turn a phone GPU's SGEMM from a loss into a win?"
 NAME = "sgemm"
@@ -126,7 +127,7 @@ def run(at: Setting) -> str:
     verdict = judge(points, at.device, others)
     at.record.add(_others_result(others), verdict)
     doubt = f"Not judged: {verdict.holds_reason}.\n" if verdict.holds is None else ""
-    return f"{table(points)}\n{verdict.question}\n{verdict.answer}\n{doubt}"
+    return f"{table(points, others)}\n{verdict.question}\n{verdict.answer}\n{doubt}"
 
 
 def _size(on: OpenCLExecutor, n: int, quick: bool) -> list[Point]:
@@ -251,7 +252,7 @@ def judge(points: list[Point], device: FoundDevice, others: float | None = None)
     return Verdict(study=NAME, question=QUESTION, answer=answer, holds=holds, holds_reason=doubt)
 
 
-def table(points: list[Point]) -> str:
+def table(points: list[Point], others: float | None = None) -> str:
     """Sizes down, sides across, GFLOPS; `-` where nothing was measured."""
     by = {(p.n, p.name): p.rate for p in points}
     sizes = list(dict.fromkeys(p.n for p in points))
@@ -261,4 +262,4 @@ def table(points: list[Point]) -> str:
         rows.append([str(n), *("-" if r is None else f"{r:.1f}" for r in rates)])
     wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, wide, strict=True)) for row in rows]
-    return f"{LEGEND}\n" + "\n".join(lines) + "\n"
+    return f"{LEGEND}\n" + "\n".join(lines) + "\n" + note(others)

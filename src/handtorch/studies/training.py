@@ -64,9 +64,8 @@ def run(at: Setting) -> str:
     verdicts = [*verdicts_of(found), *observed(findings)]
     at.record.add(*verdicts, *mixed)
     told = "".join(f"{v.question}\n{v.answer}\n" for v in (*verdicts[:2], *mixed))
-    return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place),
-                      f"Doubtful: {seen.doubt}.\n" if seen.doubt else "", told,
-                      observations_text(findings)))
+    return "\n".join((table_ii(found, asked.memory_bytes), cell_table(found, at.place, seen.others),
+                      told, observations_text(findings)))
 
 
 def asked_of(at: Setting) -> Asked:

@@ -44,13 +44,18 @@ class Seen:
     same_silicon: bool = False          # the device is the CPU it is compared with
 
     @property
+    def others(self) -> float | None:
+        """What other programs used of the cores beside the middle cell; None if nobody tells."""
+        shares = [c.others for c in self.cells if c.others is not None]
+        return median(shares) if shares else None
+
+    @property
     def doubt(self) -> str:
         """Why times mean little; empty where the machine was quiet."""
-        shares = [c.others for c in self.cells if c.others is not None]
-        if not shares or median(shares) <= MOST_OTHERS:
+        if self.others is None or self.others <= MOST_OTHERS:
             return ""
-        return f"other programs used {median(shares):.0%} of this machine's cores meanwhile: run " \
-               "it again"
+        return f"other programs used {self.others:.0%} of this machine's cores meanwhile: run it " \
+               "again"
 
     @property
     def on_device(self) -> list[Cell]:

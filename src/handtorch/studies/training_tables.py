@@ -17,6 +17,7 @@ from handtorch.studies.training_observations import OBSERVATIONS, Finding
 from handtorch.studies.training_published import TABLE_II, disagrees
 from handtorch.studies.training_rows import parity
 from handtorch.studies.training_run import Measured
+from handtorch.studies.unjudged import mark, marked
 
 
 def table_ii(found: Measured, memory_bytes: int) -> str:
@@ -38,14 +39,15 @@ def table_ii(found: Measured, memory_bytes: int) -> str:
             f"`trained` are the paper's, on a Jetson TX2 with 8 GB\n{lines(rows)}")
 
 
-def cell_table(found: Measured, place: str) -> str:
+def cell_table(found: Measured, place: str, others: float | None = None) -> str:
     """Cells down: torch, ours, their ratio, use, memory, and the differences of the losses."""
     rows = [["model", "batch", "torch/s", f"{place}/s", "ratio", "steps", "device", "cores",
              "planned MB", "resident MB", "off", "loss 1", "loss 2", "loss 3", "others"]]
     by = {(c.kind, c.batch, c.side): c for c in found.cells}
     for kind, batch in dict.fromkeys((c.kind, c.batch) for c in found.cells):
         ours, theirs = by.get((kind, batch, DEVICE)), by.get((kind, batch, TORCH))
-        rows.append([kind.title, str(batch), _rate(theirs), _rate(ours), _ratio(ours, theirs),
+        rows.append([kind.title, str(batch), _rate(theirs), _rate(ours),
+                     _ratio(ours, theirs, mark(others)),
                      *_of_ours(ours, found), *_losses(ours, theirs),
                      _share(None if ours is None else ours.others)])
     told = [f"  {c.title}, {'torch' if c.side == TORCH else place}: {c.state}: {c.reason}\n"
@@ -53,7 +55,8 @@ def cell_table(found: Measured, place: str) -> str:
     sources = ", ".join(sorted({"generated" if c.source == "generated" else "real"
                                 for c in found.cells if c.measured}))
     return (f"Samples a second on torch (host CPU) and on {place}, first three steps left out; "
-            f"data {sources or 'none'}; no dropout\n{lines(rows)}{''.join(told)}")
+            f"data {sources or 'none'}; no dropout\n{lines(rows)}{marked(others)}"
+            f"{''.join(told)}")
 
 
 def memory_text(found: Measured) -> str:
@@ -110,10 +113,10 @@ def _rate(cell: Cell | None) -> str:
     return cell.state if rate is None else f"{rate:.3g}"
 
 
-def _ratio(ours: Cell | None, theirs: Cell | None) -> str:
+def _ratio(ours: Cell | None, theirs: Cell | None, marked_by: str) -> str:
     if ours is None or theirs is None or not ours.step_s or not theirs.step_s:
         return "-"
-    return f"{median(theirs.step_s) / median(ours.step_s):.2f}"
+    return f"{median(theirs.step_s) / median(ours.step_s):.2f}{marked_by}"
 
 
 def _of_ours(cell: Cell | None, found: Measured) -> list[str]:

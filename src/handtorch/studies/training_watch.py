@@ -95,7 +95,7 @@ def use_of(found: Iterable[Row], times: tuple[float, ...]) -> Use:
     foretold = predictability(times)
     error = None if foretold is None else foretold.errors.get(foretold.estimator)
     used = value(NEXT_USE)
-    reasons = [r.value_reason for r in rows.values() if r.value is None]
+    reasons = [r.value_reason for r in rows.values() if r.value is None and r.name != NEXT_USE]
     return Use(by_core(UTILISATION), by_core(IDLE_RATIO), None, value(CORES_USED), error,
                None if used is None else used / 100, reasons[0] if reasons else "")
 

@@ -6,7 +6,7 @@ full of something else: a copy of that size goes before it."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 
 from handtorch.graph.step import Step
@@ -25,7 +25,11 @@ MOST_S = 60.0                        # of timing; kinds that are left wait for t
 _SAVED_S = 5.0                       # at most that much timing is lost with the process
 
 
-def launch_times_ns(on: OpenCLContext, program: Program) -> dict[Shape, float]:
+Said = Callable[[int, int], None]    # how many kinds are timed, of how many
+
+
+def launch_times_ns(on: OpenCLContext, program: Program, said: Said = lambda done, of: None
+                    ) -> dict[Shape, float]:
     """By kind of launch the median of three, the most frequent kinds first.
 
     Times are kept (`kept_times.py`): only kinds that were never timed on this device and driver
@@ -40,9 +44,12 @@ def launch_times_ns(on: OpenCLContext, program: Program) -> dict[Shape, float]:
     missing.sort(key=lambda k: (-count[k], k.kernel, k.sizes))
     if missing:
         saved_s = time.monotonic()
+        said(0, len(missing))
         try:
-            for kind, time_ns in _taken(on, program, {k: first[k] for k in missing}):
+            for done, (kind, time_ns) in enumerate(
+                    _taken(on, program, {k: first[k] for k in missing}), 1):
                 kept.put(keys[kind], time_ns)
+                said(done, len(missing))
                 if time.monotonic() > saved_s + _SAVED_S:
                     kept.save()
                     saved_s = time.monotonic()
