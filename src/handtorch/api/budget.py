@@ -119,8 +119,7 @@ class Fitting:
     def fits(self, memory_bytes: int) -> bool:
         """Whether there is a program that holds no more."""
         return (device_bytes(self.whole.plan) <= memory_bytes
-                or self.least().held_bytes <= memory_bytes
-                or self._searched(memory_bytes) is not None)
+                or self._cheapest(memory_bytes) is not None)
 
     def within(self, memory_bytes: int) -> Fitted | None:
         """The cheapest program we find that holds no more; None where there is none.
@@ -142,13 +141,13 @@ class Fitting:
             found, slow_down=self._slow_down(found.program, self._clock), times="measured")
 
     def _cheapest(self, memory_bytes: int) -> Fitted | None:
-        """The least of all takes another way down, and is at times the quicker one as well."""
+        """The least of all takes another way down, which takes a while to find: only where there
+        is no other."""
         found = self._searched(memory_bytes)
+        if found is not None:
+            return found
         other = replace(self.least(), memory_bytes=memory_bytes)
-        if other.held_bytes <= memory_bytes and (
-                found is None or other.slow_down < found.slow_down):
-            return other
-        return found
+        return other if other.held_bytes <= memory_bytes else None
 
     def _slow_down(self, program: Program, clock: Clock) -> float:
         """From times of all launches of both: the second search may have chosen other kinds than
