@@ -2,15 +2,14 @@
 // 16 rows at a time are COLUMNS vectors: exponentials run across rows, then each row gets its sum, and
 // its share of the vectors is divided. Four such blocks go through each step before the next: what one
 // step stores the next reads in other pieces, and would have to wait for it.
-// Numbers smaller than LARGE need no largest one taken off first: their exponentials and sums fit, and
-// rounding is only less. Where one is larger, the block's rows go one by one.
+// Numbers from -66 to 21 need no largest one taken off first: their exponentials and sums fit, and
+// rounding is only less. Where one is not (`stray` tells), the block's rows go one by one.
 // Item = EACH rows, a multiple of 16. Aliasing: none. Local memory: none. WG: 1.
 #ifndef MEAN
 #define MEAN 0
 #define COLUMNS 10
 #define MORE 0
 #endif
-#define LARGE 20.0f
 #define BLOCK (16 * COLUMNS)
 #define LANES ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
 // Lanes 0 to `count` of 16 numbers, the others 0.
@@ -40,9 +39,8 @@
 #define POWER(i) { \
     const float16 v = vload16(i, p); \
     float16 z; \
-    EXP16_NEAR(z, v); \
+    EXP16_NEAR(z, v, EXP16_ZERO, stray); \
     vstore16(z, i, y); \
-    most = max(most, as_int16(v) & INT_MAX); \
 }
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void cross_entropy_narrow(__global const float *x, const uint x_at, __global const int *target,
@@ -75,9 +73,9 @@ void cross_entropy_narrow(__global const float *x, const uint x_at, __global con
         __global const int *t = target + target_at + row;
         for (int b = 0; b < blocks; b++, p += BLOCK) {
             float *y = e + b * BLOCK;
-            int16 most = 0;                      // of their bits; NaN is larger than any number
+            uint16 stray = 0;
             ALL(POWER)
-            near[b] = all(most < as_int(LARGE));
+            near[b] = !any(stray > 127);
             single += !near[b];
         }
         for (int b = 0; b < blocks; b++, q += BLOCK, t += 16) {

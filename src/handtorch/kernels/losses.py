@@ -50,7 +50,6 @@ KERNELS = (COUNT_TARGETS, CROSS_ENTROPY, CROSS_ENTROPY_NARROW, WEIGHTED_SUM, NLL
 PIECE = 4096                   # targets one item counts
 FEW_TARGETS = 2048             # each item of a CPU counts them for itself sooner than one for all
 NARROW = 31                    # columns: a longer row has vectors enough of its own
-WAITING_COLUMNS = 4096         # of a row that is still in the nearest cache after the next one
 WAITING_SIZE = 1 << 22         # of logits in some cache; beyond it memory is what takes the time
 ONE_ITEM = 8192                # numbers that one core is done with before another launch starts
 MOST_ROWS = 1024               # whose losses one item adds up, one after the other
@@ -93,7 +92,7 @@ def cross_entropy_steps(logits: Value, labels: Value, loss: Value, dx: Value, *,
     parts = scratch((items,)) if items > 1 else loss
     sizes = {"ROWS": rows, "COLUMNS": columns, "IGNORE": ignore, "EACH": each, "ITEMS": items,
              "COUNTED": n.size if n else 0,
-             "WAITING": int(columns <= WAITING_COLUMNS and logits.size <= WAITING_SIZE)}
+             "WAITING": int(logits.size <= WAITING_SIZE)}
     values = [v for v in (logits, labels, n, parts, dx) if v is not None]
     kernel, defines = (CROSS_ENTROPY_NARROW, _narrow(columns)) if narrow else (CROSS_ENTROPY, {})
     steps.append(kernel.step(values, sizes, {"MEAN": form, **defines}, node=node, flops=flops,
@@ -107,8 +106,7 @@ def _rows_each(rows: int, columns: int, narrow: bool) -> int:
     """Rows of an item of a CPU; all of them where a second launch would cost more."""
     if rows <= MOST_ROWS and rows * columns <= ONE_ITEM:
         return rows if not narrow else ceil_div(rows, 16) * 16
-    small = rows * columns <= WAITING_SIZE and not narrow
-    each = ceil_div(rows, MANY if small else 2 * MANY)
+    each = ceil_div(rows, MANY if rows * columns <= WAITING_SIZE else 2 * MANY)
     if not narrow:
         return min(each, MOST_ROWS)
     blocks = 64 if each > 64 else 16
@@ -181,6 +179,11 @@ def cases() -> Iterator[Case]:
         yield from _cross_entropy_cases(x5, target)
         x5 = x5 + 100 * (np.arange(5) == 3)[:, None].astype("f4")        # while a row waits
         yield from _cross_entropy_cases(x5, target, "large ")
+        if width > 1:                                # what a short cut cannot hold, and cannot miss
+            far = x5.copy()
+            far[0], far[0, target[0]], far[2, target[2] - 1] = 20, -64, -np.inf
+            far[4] += 1e6
+            yield from _cross_entropy_cases(far, target, "far ")
     x = rng.normal(0, 2, (4, 17)).astype("f4")
     # A target outside the classes gives NaN in its row, and touches nothing else.
     yield from _cross_entropy_cases(x, np.array([3, 17, -1, 2**31 - 1], "i4"), "bad target ")
@@ -219,10 +222,11 @@ def _hot(target: Array, classes: int) -> Array:
 def _cross_entropy_cases(x: Array, target: Array, name: str = "", each: int = 32
                          ) -> Iterator[Case]:
     rows, width = x.shape
-    e = np.exp(x.astype("f8") - x.max(1, keepdims=True))
-    p, hot = e / e.sum(1, keepdims=True), _hot(target, width)
+    below = x.astype("f8") - x.max(1, keepdims=True)
+    logs = below - np.log(np.exp(below).sum(1, keepdims=True))
+    p, hot = np.exp(logs), _hot(target, width)
     used = (target != -100)[:, None]
-    losses = np.where(used[:, 0], -(np.log(p) * hot).sum(1), 0)
+    losses = np.where(used[:, 0], -(np.where(hot == 0, 0, logs) * hot).sum(1), 0)
     dx = np.where(used, p - hot, 0)
     for form, scale in ((0, 1), (1, 4), (2, used.sum())):
         n = [np.array([1, 3], "f4")] if form == 1 else []

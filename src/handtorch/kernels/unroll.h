@@ -65,22 +65,33 @@
 #define LANE_SUM16(v) HT_FOLD16(HT_ADD, v)
 #define LANE_MAX16(v) HT_FOLD16(fmax, v)
 // EXP16(y, x): y = exp(x) for float16 x below 88, within 3 ulp near 0; 0 from -87 down, NaN is NaN.
-// EXP16_NEAR: the same for |x| < 87 and no other.
 // 2^(n + f): adding 1.5 * 2^23 rounds to the whole number n and leaves it in the lowest bits, from where
 // it moves into the exponent. The polynomial is 2^f for |f| <= 1/2, 9e-8 off. The runtimes' own exp
 // costs up to twice as much.
-#define HT_EXP16(y, x, kept) do { \
-    const float16 ht_x = (x), ht_t = ht_x * 1.44269504f + 12582912.0f; \
-    const float16 ht_f = ht_x * 1.44269504f - (ht_t - 12582912.0f); \
-    float16 ht_p = 1.32647273e-3f * ht_f + 9.67151299e-3f; \
-    ht_p = ht_p * ht_f + 5.55073358e-2f; \
-    ht_p = ht_p * ht_f + 0.240222424f; \
-    ht_p = ht_p * ht_f + 0.693147004f; \
-    ht_p = ht_p * ht_f + 1.0f; \
-    y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) kept); \
+// EXP16_NEAR(y, x, zero, stray): y = exp(x) / 2^k for zero = EXP16_ZERO - k, k whole and below 2^20, with the
+// fewest operations, if 2^-96 < y < 2^31. If not, or if x is NaN, the uint16 `stray` becomes more than
+// 127 there and stays so: n + 96 has seven bits, and any other bit that should not be there is kept.
+#define EXP16_ZERO 12583008.0f                   // 1.5 * 2^23 + 96
+#define HT_LOG2E 1.44269504f
+#define HT_POWER16(p, f, one) \
+    float16 p = (one) * 1.32647273e-3f * (f) + (one) * 9.67151299e-3f; \
+    p = p * (f) + (one) * 5.55073358e-2f; \
+    p = p * (f) + (one) * 0.240222424f; \
+    p = p * (f) + (one) * 0.693147004f; \
+    p = p * (f) + (one)
+#define EXP16(y, x) do { \
+    const float16 ht_x = (x), ht_t = ht_x * HT_LOG2E + 12582912.0f; \
+    const float16 ht_f = ht_x * HT_LOG2E - (ht_t - 12582912.0f); \
+    HT_POWER16(ht_p, ht_f, 1.0f); \
+    y = as_float16((as_int16(ht_p) + (as_int16(ht_t) << 23)) & ~(ht_x < -87.0f)); \
 } while (0)
-#define EXP16_NEAR(y, x) HT_EXP16(y, x, & -1)
-#define EXP16(y, x) HT_EXP16(y, x, & ~(ht_x < -87.0f))
+#define EXP16_NEAR(y, x, zero, stray) do { \
+    const float16 ht_x = (x), ht_t = ht_x * HT_LOG2E + (zero); \
+    const float16 ht_f = fma(ht_x, (float16)(HT_LOG2E), (zero) - ht_t); \
+    HT_POWER16(ht_p, ht_f, 1.26217745e-29f);     /* 2^-96 */ \
+    y = as_float16(as_int16(ht_p) + (as_int16(ht_t) << 23)); \
+    stray |= as_uint16(ht_t) ^ 0x4b400000u; \
+} while (0)
 // pair_sums16(a, b): the sums of neighbouring lanes, first a's, then b's. Four rounds of it make 16
 // vectors' sums one vector, in order. A function: as a macro, four rounds would be a megabyte of text.
 static inline float16 pair_sums16(const float16 a, const float16 b) {
