@@ -64,6 +64,10 @@ def test_what_is_no_problem_is_refused(text: str) -> None:
      "depthwise_weight CHUNK1 DOWN1 ITEMS1 LINES0 NV1 TAPS2 V2"),
     ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6",
      "depthwise_weight CHUNK1 DOWN6 ITEMS1 LINES0 NV1 TAPS3 V2"),
+    ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6", "depthwise_weight3 CHUNK1 ITEMS1 V8"),
+    ("conv_grad_weight 1x4x4x6 6 5x5 p2x2 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
+    ("conv_grad_weight 1x9x9x6 6 3x3 s3x3 p1x1 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
+    ("conv_grad_weight 1x9x9x6 6 3x3 p2x2 d2x2 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
     ("conv 1x4x4x8 8 1x1", "conv_packed IMAGES_FIRST0 NV1 R4 V4 WGX32 WGY16"),
     ("conv 1x8x8x16 16 3x3 p2x2 d2x2", "conv_winograd NV2 R4 V8"),                # taps far apart
     ("conv 1x8x8x16 16 3x3 s2x2 p1x1", "conv_winograd NV2 R4 V8"),

@@ -24,6 +24,7 @@ from handtorch.kernels.conv_shapes import (
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
     DEPTHWISE_WEIGHT,
+    DEPTHWISE_WEIGHT3,
     PACK,
     TILE,
     WEIGHT,
@@ -39,7 +40,8 @@ from handtorch.kernels.variant import chosen_variant
 from handtorch.kernels.winograd import Winograd, weight_steps
 
 # Bytes of x from which a depthwise gradient of w asks for rows ahead: it comes from memory then,
-# which takes 0.6 to 0.7 of the time so; from a cache 1.1 times it.
+# which takes 0.6 to 0.7 of the time so; from a cache 1.1 times it. With steps of two it would be
+# 0.7 to 0.8 of the time, and 1.3 times it.
 FAR_PICTURES = 3_000_000
 # Of conv_pack on a CPU: items for each core, and the shortest run worth an item.
 PACK_ITEMS, LEAST_RUN = 16, 64
@@ -145,6 +147,8 @@ class Launches:
             return weight_steps(dy, x, dw, conv=self.conv, tile=dict(variant.defines),
                                 spec=self.spec, scratch=self.scratch, node=self.node,
                                 flops=self.flops)
+        if variant.form == "depthwise_weight3":
+            return self._near_taps(dy, x, dw, dict(variant.defines))
         before: tuple[Step, ...] = ()
         c = self.conv.for_grad_weight()
         if self.conv.has_few_inner:
@@ -154,8 +158,7 @@ class Launches:
         if c.is_depthwise:
             kernel, share["AWAY"] = DEPTHWISE_WEIGHT, c.dilation[1]
             share["SUMS"] = share["TAPS"] * share["DOWN"]
-            far = self.spec.kind == "cpu" and c.stride == (1, 1) and x.nbytes > FAR_PICTURES
-            sizes |= {"C": c.groups, "LINES": share["LINES"] or c.kernel[0], "FAR": int(far)}
+            sizes |= {"C": c.groups, "LINES": share["LINES"] or c.kernel[0], "FAR": self._is_far(x)}
             items = (ceil_div(c.groups, panel_width(share))
                      * ceil_div(c.kernel[0], sizes["LINES"]))
         elif variant.form == "conv_weight_packed":
@@ -180,6 +183,32 @@ class Launches:
         if chunks == 1:
             return *before, step
         return *before, step, sum_axis_step(part, dw, self.spec, self.node)
+
+    def _near_taps(self, dy: Value, x: Value, dw: Value, share: dict[str, int]
+                   ) -> tuple[Step, ...]:
+        """By depthwise_weight3. A sum goes through so many pixels at most, for its rounding. Where
+        one chunk is enough for that and for every core, there is nothing to add up."""
+        c, v = self.conv, share["V"]
+        rows, vectors = c.n * c.y[0], ceil_div(c.groups, v)
+        chunks = max(ceil_div(rows * c.y[1], share["CHUNK"]),
+                     ceil_div(self.spec.compute_units, vectors))
+        chunks = max(1, min(chunks, rows, MOST_PARTIAL_BYTES // dw.nbytes))
+        some = 2 * ceil_div(rows, 2 * chunks)               # pairs of rows
+        chunks = ceil_div(rows, some)
+        sizes = {"N": c.n, "C": c.groups, **named("IN", c.x), **named("OUT", c.y),
+                 **named("PAD", c.padding), "ROWS": some,
+                 "BLOCKS": ceil_div(vectors * chunks, share["ITEMS"])}
+        macros = {"V": v, "STEP": c.stride[0], "FAR": self._is_far(x)}
+        part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))
+        step = DEPTHWISE_WEIGHT3.step((dy, x, part), sizes, macros, node=self.node,
+                                      flops=self.flops)
+        if chunks == 1:
+            return (step,)
+        return step, sum_axis_step(part, dw, self.spec, self.node)
+
+    def _is_far(self, x: Value) -> int:
+        c = self.conv
+        return int(self.spec.kind == "cpu" and c.stride == (1, 1) and x.nbytes > FAR_PICTURES)
 
     def _packed(self, w: Value, tile: dict[str, int], sizes: dict[str, int], turned: bool
                 ) -> tuple[Value, Step]:

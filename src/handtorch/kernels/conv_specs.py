@@ -86,6 +86,11 @@ def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
     return (blocks, lines, _chunks(sizes)), (1, 1, 1)
 
 
+def _depthwise_weight3(defines: Defines, sizes: Sizes) -> Geometry:
+    vectors = ceil_div(int(sizes["C"]), number(defines, "V"))
+    return (ceil_div(vectors, int(sizes["BLOCKS"])), 1, _chunks(sizes)), (1, 1, 1)
+
+
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
               _ints("LANES", "B", "PANELS", "RUN", "ST", "SG", "SL", "SB"), {"W": 8, "TURNED": 0})
 TILE = Kernel("conv_tile", ("r", "r", "r", "w"), _panel, _ints(*_SOURCE, *_STEPS, *_TAPS),
@@ -108,4 +113,7 @@ DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight
                                 "FAR"),
                           {"V": 4, "NV": 1, "TAPS": 1, "DOWN": 1, "SUMS": 1, "AWAY": 1},
                           space={"NV": (1, 2, 3, 4), "V": (4, 8, 16)})
-KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)
+DEPTHWISE_WEIGHT3 = Kernel("depthwise_weight3", ("r", "r", "w"), _depthwise_weight3,
+                           _ints("N", "C", *_IMAGES[4:8], *_TAPS[:2], "ROWS", "BLOCKS"),
+                           {"V": 4, "STEP": 1, "FAR": 0}, space={"V": (4, 8, 16)})
+KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT, DEPTHWISE_WEIGHT3)

@@ -38,7 +38,8 @@ def kernels_key() -> str:
     names = ("gemm_register.cl", "gemm_dot.cl", "pack_b.cl", "bmm.cl", "bmm_dot.cl",
              "conv_tile.cl", "conv_pack.cl", "conv_weight.cl",
              "conv_weight_packed.cl", "depthwise.cl", "depthwise_weight.cl",
-             "winograd.cl", "winograd_pack.cl", "winograd_weight.cl", "unroll.h")
+             "depthwise_weight3.cl", "winograd.cl", "winograd_pack.cl", "winograd_weight.cl",
+             "unroll.h")
     text = "".join((files("handtorch.kernels") / name).read_text() for name in names)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
