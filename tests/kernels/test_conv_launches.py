@@ -65,8 +65,11 @@ def names(c: Conv, kind: str) -> list[str]:
     (replace(conv(3, 32, 3), outer=64), "grad_weight",
      ["fill", "move", "conv_weight", "sum_axis"]),
     (conv(64, 32, 1), "grad_input", ["conv_pack", "conv_tile"]),
-    (conv(64, 32, 3, groups=64), "forward", ["depthwise"]),
-    (conv(64, 32, 3, groups=64), "grad_input", ["depthwise"]),
+    (conv(64, 32, 3, groups=64), "forward", ["depthwise3"]),
+    (conv(64, 32, 3, groups=64), "grad_input", ["depthwise3"]),
+    (conv(64, 32, 3, groups=64, stride=2), "forward", ["depthwise3"]),
+    (conv(64, 32, 3, groups=64, stride=2), "grad_input", ["depthwise"]),
+    (conv(64, 32, 5, groups=64), "forward", ["depthwise"]),
     (conv(512, 4, 3), "grad_weight", ["conv_weight_packed"]),
     (conv(64, 32, 3), "grad_weight", ["winograd_weight", "sum_axis"]),
     (conv(256, 8, 3), "grad_weight", ["winograd_weight"]),      # enough blocks for all cores

@@ -94,10 +94,17 @@ def _near_taps() -> Iterator[Case]:
             (_conv(1, 5, 1, 1, (6, 7), (3, 3), (2, 2)), "CHUNK4 ITEMS8 V2"),
             (_conv(2, 7, 1, 1, (1, 1), (3, 3), padding=(2, 3)), "CHUNK4096 ITEMS8 V4"),
             (_conv(2, 8, 1, 1, (2, 1), (3, 3), (2, 2), (3, 4)), "CHUNK4 ITEMS8 V8"))):
-        tuned = ((str(ConvPass("conv_grad_weight", conv)), f"depthwise_weight3 {variant}"),)
+        items, width = variant.split()[1:]
+        tuned = ((str(ConvPass("conv_grad_weight", conv)), f"depthwise_weight3 {variant}"),
+                 *((str(ConvPass(op, conv)), f"depthwise3 {items} {width}")
+                   for op in ("conv", "conv_grad_input") if op == "conv" or conv.stride == _ONE))
         spec = replace(_WIDE, compute_units=1, tuned=tuned)
-        for case in passes(f"near taps {number}", Launches(conv, spec, scratch()),
-                           ("grad_weight",)):
+        launches, name = Launches(conv, spec, scratch()), f"near taps {number}"
+        for whole in (False, True):
+            told = f"{name} whole{int(whole)}"
+            yield _sliding(f"conv {told}", launches.forward, _X, _Y, conv, whole)
+            yield _sliding(f"conv grad_input {told}", launches.grad_input, _Y, _X, conv, whole)
+        for case in passes(name, launches, ("grad_weight",)):
             yield case
             first, *rest = case.steps
             ahead = tuple((k, 1 if k == "FAR" else v) for k, v in first.defines)

@@ -23,6 +23,7 @@ from handtorch.kernels.conv_shapes import (
 )
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
+    DEPTHWISE3,
     DEPTHWISE_WEIGHT,
     DEPTHWISE_WEIGHT3,
     PACK,
@@ -123,8 +124,13 @@ class Launches:
     def _depthwise(self, op: Op, source: Value, w: Value, out: Value, then: Epilogue, size: Pair,
                    out_size: Pair, in_step: Pair, step: Pair, taps: Sequence[int]
                    ) -> tuple[Step, ...]:
-        c = self.conv
-        share = dict(chosen_variant(ConvPass(op, c), self.spec).defines)
+        c, variant = self.conv, chosen_variant(ConvPass(op, self.conv), self.spec)
+        share, access = dict(variant.defines), ("r", "r", "w", *("r" for _ in then.operands))
+        if variant.form == "depthwise3":
+            sizes = {"N": c.n, "C": c.groups, **named("IN", size), **named("OUT", out_size)}
+            macros = self._share_near(op, share, sizes) | then.macros()
+            return (DEPTHWISE3.step((source, w, out, *then.operands), sizes, macros,
+                                    node=self.node, flops=self.flops, access=access),)
         macros = {"R": share["R"], "V": share["V"], **named("STEP", step), **then.macros()}
         sizes = {"N": c.n, "C": c.groups, **named("IN", size), **named("OUT", out_size),
                  "KH": c.kernel[0], "KW": c.kernel[1], **named("IN_STEP", in_step),
@@ -136,9 +142,19 @@ class Launches:
             sizes["VECTORS"] = ceil_div(vectors, blocks)
         else:
             sizes |= {"PLACES": 1, "VECTORS": 1}
-        access = ("r", "r", "w", *("r" for _ in then.operands))
         return (DEPTHWISE.step((source, w, out, *then.operands), sizes, macros, node=self.node,
                                flops=self.flops, access=access),)
+
+    def _share_near(self, op: Op, share: dict[str, int], sizes: dict[str, int]) -> dict[str, int]:
+        """What depthwise3 must be told beside the `sizes`, and its macros. Pairs of rows are shared
+        out, and vectors of channels where there are fewer pairs than items."""
+        c, turned = self.conv, op == "conv_grad_input"
+        pairs, vectors = c.n * ceil_div(sizes["OUT_H"], 2), c.groups // share["V"]
+        blocks = min(ceil_div(share["ITEMS"], pairs), vectors)
+        pad = (2 - c.padding[0], 2 - c.padding[1]) if turned else c.padding
+        sizes |= {**named("PAD", pad), "PAIRS": ceil_div(pairs, share["ITEMS"]),
+                  "VECTORS": ceil_div(vectors, blocks)}
+        return {"V": share["V"], "STEP": c.stride[0], "TURNED": int(turned)}
 
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:
         """dw = the gradient of w for dy: partial sums over chunks of rows, then their sum."""

@@ -36,6 +36,7 @@ DEPTHWISE_SUMS = 18               # vectors of sums in registers, of a weight gr
 DEPTHWISE_SHARES = 8              # of a weight gradient, for each core
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
 DEPTHWISE3_CHUNK_PIXELS = 4096    # at most, of dy in a partial sum of 3 x 3 taps
+DEPTHWISE3_ITEMS = 8              # for each core
 DEPTHWISE3_SHARES = 4             # for each core: an item more takes some 0.1 us
 LEAST_ROWS = {(1, 1): 5, (2, 2): 8}     # of dy by stride: in shorter ones pairs of rows do not pay
 MOST_TAPS = 8                     # side by side, whose sums are in registers; as many lines
@@ -84,7 +85,8 @@ class ConvPass(Problem):
             forms = ("conv_weight", "conv_weight_packed")
             return (*forms, "conv_weight_winograd") if is_right(self.conv, self.op) else forms
         if self.conv.is_depthwise:
-            return ("depthwise",)
+            direct = self.op == "conv" or self.conv.stride == (1, 1)
+            return ("depthwise", *(("depthwise3",) if direct and self.conv.has_near_taps else ()))
         forms = ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
         return (*forms, "conv_winograd") if is_right(self.conv, self.op) else forms
 
@@ -103,7 +105,7 @@ class ConvPass(Problem):
                 rows, columns = _sides(c.for_grad_weight(), macros["TURNED"])
                 return macros["R"] <= rows and (
                     macros["COPIED"] == 1 or panel_width(macros) <= columns)
-            case "depthwise" | "depthwise_weight3":
+            case "depthwise" | "depthwise3" | "depthwise_weight3":
                 return macros["V"] <= c.groups
             case "depthwise_weight":
                 return (panel_width(macros) <= c.groups and c.kernel[1] % macros["TAPS"] == 0
@@ -282,9 +284,13 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     items = DEPTHWISE_ITEMS if spec.kind == "cpu" else 0
     wide = 16 if spec.kind == "cpu" else dividing_width(c.groups)
     usual = DEPTHWISE_PIXELS if columns > 4 else 4
+    near = [Variant.of("depthwise3", {"ITEMS": DEPTHWISE3_ITEMS * spec.compute_units, "V": width})
+            for width in (wide, 8, 4, 2, 1)]
+    yield from near if spec.kind == "cpu" else ()
     for rows in (usual, 4, 8, 1):
         for width in (wide, 8, 4, 2, 1):
             yield Variant.of("depthwise", {"ITEMS": items, "R": rows, "V": width})
+    yield from near
 
 
 def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:

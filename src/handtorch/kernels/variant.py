@@ -120,6 +120,7 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "depthwise_weight": {**_SHARED, "DOWN": range(1, 9), "LINES": (0, 1),
                          "NV": range(1, 5), "TAPS": range(1, 9),
                          "V": _TILE["V"]},
+    "depthwise3": {"ITEMS": range(1, 65537), "V": _TILE["V"]},
     "depthwise_weight3": {**_SHARED, "V": _TILE["V"]}}
 
 
@@ -129,7 +130,7 @@ KERNELS = {"register": "gemm_register", "packed": "gemm_register", "dot": "gemm_
            "conv_direct": "conv_tile", "conv_packed": "conv_tile", "conv_dot": "conv_tile",
            "conv_winograd": "winograd", "conv_weight_winograd": "winograd_weight",
            "conv_weight": "conv_weight", "conv_weight_packed": "conv_weight_packed",
-           "depthwise": "depthwise",
+           "depthwise": "depthwise", "depthwise3": "depthwise3",
            "depthwise_weight": "depthwise_weight",
            "depthwise_weight3": "depthwise_weight3"}
 

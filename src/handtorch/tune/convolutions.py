@@ -13,6 +13,7 @@ from handtorch.graph.node import Node
 from handtorch.kernels.conv_shapes import Conv, Pair, pixels_of_a_class
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
+    DEPTHWISE3,
     DEPTHWISE_WEIGHT,
     DEPTHWISE_WEIGHT3,
     TILE,
@@ -36,6 +37,7 @@ _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
                            "COPIED": (0, 1), "TURNED": (0, 1), **WEIGHT_PACKED.space},
     "depthwise": {"ITEMS": (0, 16, 64, 256), **DEPTHWISE.space, "R": (1, 2, 4, 8, 16),
                   "V": (1, 2, 4, 8, 16)},
+    "depthwise3": {"ITEMS": (2, 4, 8, 16, 64), **DEPTHWISE3.space, "V": (1, 2, 4, 8, 16)},
     "depthwise_weight": {"CHUNK": (16, 64, 256, 1024), "ITEMS": (16, 64, 256, 4096),
                          "DOWN": (1, 2, 3), "LINES": (0, 1), "TAPS": tuple(range(1, 9)),
                          **DEPTHWISE_WEIGHT.space, "V": (1, 2, 4, 8, 16)},
