@@ -92,6 +92,7 @@ def _near_taps() -> Iterator[Case]:
             (_conv(2, 16, 1, 1, (6, 8), (3, 3), (2, 2), _ONE), "CHUNK4096 ITEMS8 V16"),
             (_conv(1, 4, 1, 1, (5, 6), (3, 3)), "CHUNK4096 ITEMS1 V1"),
             (_conv(1, 5, 1, 1, (6, 7), (3, 3), (2, 2)), "CHUNK4 ITEMS8 V2"),
+            (_conv(1, 5, 1, 1, (5, 260), (3, 3), padding=_ONE), "CHUNK4096 ITEMS2 V4"),
             (_conv(2, 7, 1, 1, (1, 1), (3, 3), padding=(2, 3)), "CHUNK4096 ITEMS8 V4"),
             (_conv(2, 8, 1, 1, (2, 1), (3, 3), (2, 2), (3, 4)), "CHUNK4 ITEMS8 V8"))):
         items, width = variant.split()[1:]

@@ -33,7 +33,7 @@ from handtorch.kernels.conv_specs import (
     depthwise_places,
     panel_width,
 )
-from handtorch.kernels.conv_tiles import ConvPass, Op
+from handtorch.kernels.conv_tiles import DEPTHWISE3_SUM_PIXELS, ConvPass, Op
 from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import sum_axis_step
 from handtorch.kernels.spec import ceil_div
@@ -202,8 +202,8 @@ class Launches:
 
     def _near_taps(self, dy: Value, x: Value, dw: Value, share: dict[str, int]
                    ) -> tuple[Step, ...]:
-        """By depthwise_weight3. A sum goes through so many pixels at most, for its rounding. Where
-        one chunk is enough for that and for every core, there is nothing to add up."""
+        """By depthwise_weight3. Where one chunk is enough for every core there is nothing to add
+        up; of many pixels there are several, so that cores end together."""
         c, v = self.conv, share["V"]
         rows, vectors = c.n * c.y[0], ceil_div(c.groups, v)
         chunks = max(ceil_div(rows * c.y[1], share["CHUNK"]),
@@ -213,6 +213,7 @@ class Launches:
         chunks = ceil_div(rows, some)
         sizes = {"N": c.n, "C": c.groups, **named("IN", c.x), **named("OUT", c.y),
                  **named("PAD", c.padding), "ROWS": some,
+                 "SOME": 2 * ceil_div(DEPTHWISE3_SUM_PIXELS, 2 * c.y[1]),
                  "BLOCKS": ceil_div(vectors * chunks, share["ITEMS"])}
         macros = {"V": v, "STEP": c.stride[0], "FAR": self._is_far(x)}
         part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))

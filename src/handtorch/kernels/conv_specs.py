@@ -123,7 +123,8 @@ DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight
                           {"V": 4, "NV": 1, "TAPS": 1, "DOWN": 1, "SUMS": 1, "AWAY": 1},
                           space={"NV": (1, 2, 3, 4), "V": (4, 8, 16)})
 DEPTHWISE_WEIGHT3 = Kernel("depthwise_weight3", ("r", "r", "w"), _depthwise_weight3,
-                           _ints("N", "C", *_IMAGES[4:8], *_TAPS[:2], "ROWS", "BLOCKS"),
+                           _ints("N", "C", *_IMAGES[4:8], *_TAPS[:2], "ROWS", "SOME",
+                                "BLOCKS"),
                            {"V": 4, "STEP": 1, "FAR": 0}, space={"V": (4, 8, 16)})
 KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE3, DEPTHWISE_WEIGHT,
            DEPTHWISE_WEIGHT3)

@@ -35,7 +35,8 @@ DEPTHWISE_SUMS = 18               # vectors of sums in registers, of a weight gr
                                   # where there are half as many registers
 DEPTHWISE_SHARES = 8              # of a weight gradient, for each core
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
-DEPTHWISE3_CHUNK_PIXELS = 4096    # at most, of dy in a partial sum of 3 x 3 taps
+DEPTHWISE3_CHUNK_PIXELS = 4096    # at most, of dy in an item of 3 x 3 taps
+DEPTHWISE3_SUM_PIXELS = 512       # about, in a sum in registers: each is added to the last
 DEPTHWISE3_ITEMS = 8              # for each core
 DEPTHWISE3_SHARES = 4             # for each core: an item more takes some 0.1 us
 LEAST_ROWS = {(1, 1): 5, (2, 2): 8}     # of dy by stride: in shorter ones pairs of rows do not pay

@@ -7,6 +7,7 @@
 // both rows. Outside x are zeros, by the mask for lines, by asking at the ends of a row; a second row that is
 // not there is zeros too.
 // FAR: the next two rows of both pictures are asked for ahead; a macro, since a test of it costs registers.
+// Sums of SOME rows are added to part: long ones would round more.
 // Item = BLOCKS vectors of channels one after the other, one chunk of ROWS rows. The last vector is moved left
 // until it ends at C, and stores only what no other one owns.
 // Local memory: none.  Work-group: 1.  The hint keeps a compiler from making vectors of items.
@@ -51,18 +52,21 @@
     s##l##_2 = fma(d, c##m, s##l##_2);
 #define STORE(l) STORE_TAP(s##l##_0, 3 * l) STORE_TAP(s##l##_1, 3 * l + 1) STORE_TAP(s##l##_2, 3 * l + 2)
 #define STORE_TAP(s, t) if (skip == 0) { \
-        STORE_V(s, 0, parts + (t) * deep); \
+        STORE_V(start > begin ? LOAD_V(0, parts + (t) * deep) + s : s, 0, parts + (t) * deep); \
     } else { \
         float lanes[V]; \
         STORE_V(s, 0, lanes); \
-        for (int i = skip; i < V; ++i) parts[(t) * deep + i] = lanes[i]; \
+        for (int i = skip; i < V; ++i) { \
+            parts[(t) * deep + i] = start > begin ? parts[(t) * deep + i] + lanes[i] : lanes[i]; \
+        } \
     }
 __kernel __attribute__((reqd_work_group_size(1, 1, 1), vec_type_hint(FLOATS)))
 void depthwise_weight3(__global const float *dy, const uint dy_at,
                        __global const float *x, const uint x_at,
                        __global float *part, const uint part_at, const int N, const int C,
                        const int IN_H, const int IN_W, const int OUT_H, const int OUT_W,
-                       const int PAD_H, const int PAD_W, const int ROWS, const int BLOCKS) {
+                       const int PAD_H, const int PAD_W, const int ROWS, const int SOME,
+                       const int BLOCKS) {
     const long deep = C, chunk = get_global_id(2);
     const int begin = chunk * ROWS, end = min(begin + ROWS, N * OUT_H);
     const int from = get_global_id(0) * BLOCKS * V, to = min(from + BLOCKS * V, C);
@@ -72,15 +76,16 @@ void depthwise_weight3(__global const float *dy, const uint dy_at,
 #if FAR
     const long far_dy = 2 * OUT_W * deep, far_x = 2 * STEP * IN_W * deep;
 #endif
-    for (int own = from; own < to; own += V) {
+    for (int own = from; own < to; own += V) for (int start = begin; start < end; start += SOME) {
+        const int stop = min(start + SOME, end);
         const int first = min(own, C - V), skip = own - first;
         __global const float *dys = dy + dy_at + first, *xs = x + x_at + first;
         __global float *parts = part + part_at + chunk * 9 * deep + first;
         EACH_ROW(3, START)
-        int picture = begin / OUT_H, oh = begin % OUT_H;
-        for (int row = begin, rows; row < end; row += rows) {
+        int picture = start / OUT_H, oh = start % OUT_H;
+        for (int row = start, rows; row < stop; row += rows) {
             if (oh == OUT_H) { oh = 0; ++picture; }
-            rows = oh + 1 < OUT_H && row + 1 < end ? 2 : 1;
+            rows = oh + 1 < OUT_H && row + 1 < stop ? 2 : 1;
             const VEC(int, V) second = 1 - rows;
             const long next = (rows - 1) * OUT_W * deep;
             const int h = oh * STEP - PAD_H;
