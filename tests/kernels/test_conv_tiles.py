@@ -64,6 +64,13 @@ def test_what_is_no_problem_is_refused(text: str) -> None:
      "depthwise_weight CHUNK1 DOWN1 ITEMS1 LINES0 NV1 TAPS2 V2"),
     ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6",
      "depthwise_weight CHUNK1 DOWN6 ITEMS1 LINES0 NV1 TAPS3 V2"),
+    ("conv 1x4x4x6 6 3x3 p1x1 g6", "depthwise3 ITEMS1 V8"),
+    ("conv 1x4x4x6 6 3x5 p1x2 g6", "depthwise3 ITEMS1 V4"),
+    ("conv_grad_input 1x4x4x6 6 3x3 s2x2 p1x1 g6", "depthwise3 ITEMS1 V4"),
+    ("conv_grad_weight 1x4x4x6 6 3x3 p1x1 g6", "depthwise_weight3 CHUNK1 ITEMS1 V8"),
+    ("conv_grad_weight 1x4x4x6 6 5x5 p2x2 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
+    ("conv_grad_weight 1x9x9x6 6 3x3 s3x3 p1x1 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
+    ("conv_grad_weight 1x9x9x6 6 3x3 p2x2 d2x2 g6", "depthwise_weight3 CHUNK1 ITEMS1 V4"),
     ("conv 1x4x4x8 8 1x1", "conv_packed IMAGES_FIRST0 NV1 R4 V4 WGX32 WGY16"),
     ("conv 1x8x8x16 16 3x3 p2x2 d2x2", "conv_winograd NV2 R4 V8"),                # taps far apart
     ("conv 1x8x8x16 16 3x3 s2x2 p1x1", "conv_winograd NV2 R4 V8"),
@@ -105,11 +112,11 @@ def test_what_failed_is_barred_as_it_was_built_however_the_work_is_shared_out() 
 
 def test_where_nothing_is_right_it_says_so() -> None:
     problem = as_problem("conv 4x4x4x3 3 3x3 p1x1 g3")
-    spec = replace(CPU, name="Acme", driver="7", avoid=tuple(
-        f"depthwise R{r} V{v}" for r in range(1, 17) for v in (1, 2)))
+    spec = replace(CPU, name="Acme", driver="7", avoid=("depthwise3 V1", "depthwise3 V2", *(
+        f"depthwise R{r} V{v}" for r in range(1, 17) for v in (1, 2))))
     with pytest.raises(KernelError) as caught:
         problem.table_variant(spec)
     assert str(caught.value) == (
-        "no variant for conv 4x4x4x3 3 3x3 p1x1 g3 is right on Acme: 32 variants failed with "
+        "no variant for conv 4x4x4x3 3 3x3 p1x1 g3 is right on Acme: 34 variants failed with "
         "driver 7\n  try: another driver or device; `handtorch tune --fresh` if these failures "
         "had another cause")

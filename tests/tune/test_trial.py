@@ -108,6 +108,10 @@ def conv_tile(rows: int) -> Variant:
      "depthwise_weight CHUNK16 DOWN1 ITEMS9 LINES1 NV2 TAPS3 V4"),
     ("conv_grad_weight 2x7x9x12 12 3x3 p1x1 g12",
      "depthwise_weight CHUNK16 DOWN2 ITEMS9 LINES1 NV2 TAPS1 V4"),
+    ("conv 2x7x9x12 12 3x3 s2x2 p1x1 g12", "depthwise3 ITEMS5 V8"),
+    ("conv_grad_input 2x7x9x12 12 3x3 p1x1 g12", "depthwise3 ITEMS99 V2"),
+    ("conv_grad_weight 2x7x9x12 12 3x3 p1x1 g12", "depthwise_weight3 CHUNK16 ITEMS9 V4"),
+    ("conv_grad_weight 2x7x9x12 12 3x3 s2x2 p1x1 g12", "depthwise_weight3 CHUNK16 ITEMS2 V8"),
     ("bmm 3x9x17x6 tn", "bmm NV2 R6 V4 WGX2 WGY1"),
     ("bmm 3x9x17x6 nt b1", "bmm_dot R3 V4 WGX1 WGY2"),
     ("bmm 3x9x17x6 tt a1", "bmm_turned NV1 R1 V8 WGX1 WGY1")])

@@ -18,6 +18,7 @@ from handtorch.kernels.conv_epilogue import Epilogue
 from handtorch.kernels.conv_launches import Launches
 from handtorch.kernels.conv_shapes import Conv, Pair, forward_sizes, grad_input_sizes
 from handtorch.kernels.conv_specs import PACK
+from handtorch.kernels.conv_tiles import ConvPass
 from handtorch.kernels.spec import ceil_div
 from handtorch.kernels.winograd import Winograd, is_right, weight_steps
 
@@ -78,7 +79,38 @@ def cases() -> Iterator[Case]:
         first, *rest = case.steps                # FAR is the last of its scalars
         ahead = replace(first, scalars=(*first.scalars[:-1], ("int", 1)))
         yield replace(case, steps=(ahead, *rest))
+    yield from _near_taps()
     yield from _packs()
+
+
+def _near_taps() -> Iterator[Case]:
+    """Odd rows, the last vector moved, several vectors an item, chunks that end within a picture;
+    pictures that are smaller than what is beside them, and none beside them."""
+    for number, (conv, variant) in enumerate((
+            (_conv(3, 21, 1, 1, (5, 9), (3, 3), padding=_ONE), "CHUNK20 ITEMS4 V8"),
+            (_conv(2, 18, 1, 1, (7, 19), (3, 3), (2, 2), _ONE), "CHUNK50 ITEMS1 V16"),
+            (_conv(2, 16, 1, 1, (6, 8), (3, 3), (2, 2), _ONE), "CHUNK4096 ITEMS8 V16"),
+            (_conv(1, 4, 1, 1, (5, 6), (3, 3)), "CHUNK4096 ITEMS1 V1"),
+            (_conv(1, 5, 1, 1, (6, 7), (3, 3), (2, 2)), "CHUNK4 ITEMS8 V2"),
+            (_conv(1, 5, 1, 1, (5, 260), (3, 3), padding=_ONE), "CHUNK4096 ITEMS2 V4"),
+            (_conv(2, 7, 1, 1, (1, 1), (3, 3), padding=(2, 3)), "CHUNK4096 ITEMS8 V4"),
+            (_conv(2, 8, 1, 1, (2, 1), (3, 3), (2, 2), (3, 4)), "CHUNK4 ITEMS8 V8"))):
+        items, width = variant.split()[1:]
+        tuned = ((str(ConvPass("conv_grad_weight", conv)), f"depthwise_weight3 {variant}"),
+                 *((str(ConvPass(op, conv)), f"depthwise3 {items} {width}")
+                   for op in ("conv", "conv_grad_input") if op == "conv" or conv.stride == _ONE))
+        spec = replace(_WIDE, compute_units=1, tuned=tuned)
+        launches, name = Launches(conv, spec, scratch()), f"near taps {number}"
+        for whole in (False, True):
+            told = f"{name} whole{int(whole)}"
+            yield _sliding(f"conv {told}", launches.forward, _X, _Y, conv, whole)
+            yield _sliding(f"conv grad_input {told}", launches.grad_input, _Y, _X, conv, whole)
+        for case in passes(name, launches, ("grad_weight",)):
+            yield case
+            first, *rest = case.steps
+            ahead = tuple((k, 1 if k == "FAR" else v) for k, v in first.defines)
+            yield replace(case, name=f"{case.name} ahead",
+                          steps=(replace(first, defines=ahead), *rest))
 
 
 def _winograds() -> Iterator[Case]:

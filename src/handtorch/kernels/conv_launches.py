@@ -23,7 +23,9 @@ from handtorch.kernels.conv_shapes import (
 )
 from handtorch.kernels.conv_specs import (
     DEPTHWISE,
+    DEPTHWISE3,
     DEPTHWISE_WEIGHT,
+    DEPTHWISE_WEIGHT3,
     PACK,
     TILE,
     WEIGHT,
@@ -31,7 +33,7 @@ from handtorch.kernels.conv_specs import (
     depthwise_places,
     panel_width,
 )
-from handtorch.kernels.conv_tiles import ConvPass, Op
+from handtorch.kernels.conv_tiles import DEPTHWISE3_SUM_PIXELS, ConvPass, Op
 from handtorch.kernels.move import Axis, fill_step, move_step, strides_of
 from handtorch.kernels.simple import sum_axis_step
 from handtorch.kernels.spec import ceil_div
@@ -39,7 +41,8 @@ from handtorch.kernels.variant import chosen_variant
 from handtorch.kernels.winograd import Winograd, weight_steps
 
 # Bytes of x from which a depthwise gradient of w asks for rows ahead: it comes from memory then,
-# which takes 0.6 to 0.7 of the time so; from a cache 1.1 times it.
+# which takes 0.6 to 0.7 of the time so; from a cache 1.1 times it. With steps of two it would be
+# 0.7 to 0.8 of the time, and 1.3 times it.
 FAR_PICTURES = 3_000_000
 # Of conv_pack on a CPU: items for each core, and the shortest run worth an item.
 PACK_ITEMS, LEAST_RUN = 16, 64
@@ -121,8 +124,13 @@ class Launches:
     def _depthwise(self, op: Op, source: Value, w: Value, out: Value, then: Epilogue, size: Pair,
                    out_size: Pair, in_step: Pair, step: Pair, taps: Sequence[int]
                    ) -> tuple[Step, ...]:
-        c = self.conv
-        share = dict(chosen_variant(ConvPass(op, c), self.spec).defines)
+        c, variant = self.conv, chosen_variant(ConvPass(op, self.conv), self.spec)
+        share, access = dict(variant.defines), ("r", "r", "w", *("r" for _ in then.operands))
+        if variant.form == "depthwise3":
+            sizes = {"N": c.n, "C": c.groups, **named("IN", size), **named("OUT", out_size)}
+            macros = self._share_near(op, share, sizes) | then.macros()
+            return (DEPTHWISE3.step((source, w, out, *then.operands), sizes, macros,
+                                    node=self.node, flops=self.flops, access=access),)
         macros = {"R": share["R"], "V": share["V"], **named("STEP", step), **then.macros()}
         sizes = {"N": c.n, "C": c.groups, **named("IN", size), **named("OUT", out_size),
                  "KH": c.kernel[0], "KW": c.kernel[1], **named("IN_STEP", in_step),
@@ -134,9 +142,19 @@ class Launches:
             sizes["VECTORS"] = ceil_div(vectors, blocks)
         else:
             sizes |= {"PLACES": 1, "VECTORS": 1}
-        access = ("r", "r", "w", *("r" for _ in then.operands))
         return (DEPTHWISE.step((source, w, out, *then.operands), sizes, macros, node=self.node,
                                flops=self.flops, access=access),)
+
+    def _share_near(self, op: Op, share: dict[str, int], sizes: dict[str, int]) -> dict[str, int]:
+        """What depthwise3 must be told beside the `sizes`, and its macros. Pairs of rows are shared
+        out, and vectors of channels where there are fewer pairs than items."""
+        c, turned = self.conv, op == "conv_grad_input"
+        pairs, vectors = c.n * ceil_div(sizes["OUT_H"], 2), c.groups // share["V"]
+        blocks = min(ceil_div(share["ITEMS"], pairs), vectors)
+        pad = (2 - c.padding[0], 2 - c.padding[1]) if turned else c.padding
+        sizes |= {**named("PAD", pad), "PAIRS": ceil_div(pairs, share["ITEMS"]),
+                  "VECTORS": ceil_div(vectors, blocks)}
+        return {"V": share["V"], "STEP": c.stride[0], "TURNED": int(turned)}
 
     def grad_weight(self, dy: Value, x: Value, dw: Value) -> tuple[Step, ...]:
         """dw = the gradient of w for dy: partial sums over chunks of rows, then their sum."""
@@ -145,6 +163,8 @@ class Launches:
             return weight_steps(dy, x, dw, conv=self.conv, tile=dict(variant.defines),
                                 spec=self.spec, scratch=self.scratch, node=self.node,
                                 flops=self.flops)
+        if variant.form == "depthwise_weight3":
+            return self._near_taps(dy, x, dw, dict(variant.defines))
         before: tuple[Step, ...] = ()
         c = self.conv.for_grad_weight()
         if self.conv.has_few_inner:
@@ -154,8 +174,7 @@ class Launches:
         if c.is_depthwise:
             kernel, share["AWAY"] = DEPTHWISE_WEIGHT, c.dilation[1]
             share["SUMS"] = share["TAPS"] * share["DOWN"]
-            far = self.spec.kind == "cpu" and c.stride == (1, 1) and x.nbytes > FAR_PICTURES
-            sizes |= {"C": c.groups, "LINES": share["LINES"] or c.kernel[0], "FAR": int(far)}
+            sizes |= {"C": c.groups, "LINES": share["LINES"] or c.kernel[0], "FAR": self._is_far(x)}
             items = (ceil_div(c.groups, panel_width(share))
                      * ceil_div(c.kernel[0], sizes["LINES"]))
         elif variant.form == "conv_weight_packed":
@@ -180,6 +199,33 @@ class Launches:
         if chunks == 1:
             return *before, step
         return *before, step, sum_axis_step(part, dw, self.spec, self.node)
+
+    def _near_taps(self, dy: Value, x: Value, dw: Value, share: dict[str, int]
+                   ) -> tuple[Step, ...]:
+        """By depthwise_weight3. Where one chunk is enough for every core there is nothing to add
+        up; of many pixels there are several, so that cores end together."""
+        c, v = self.conv, share["V"]
+        rows, vectors = c.n * c.y[0], ceil_div(c.groups, v)
+        chunks = max(ceil_div(rows * c.y[1], share["CHUNK"]),
+                     ceil_div(self.spec.compute_units, vectors))
+        chunks = max(1, min(chunks, rows, MOST_PARTIAL_BYTES // dw.nbytes))
+        some = 2 * ceil_div(rows, 2 * chunks)               # pairs of rows
+        chunks = ceil_div(rows, some)
+        sizes = {"N": c.n, "C": c.groups, **named("IN", c.x), **named("OUT", c.y),
+                 **named("PAD", c.padding), "ROWS": some,
+                 "SOME": 2 * ceil_div(DEPTHWISE3_SUM_PIXELS, 2 * c.y[1]),
+                 "BLOCKS": ceil_div(vectors * chunks, share["ITEMS"])}
+        macros = {"V": v, "STEP": c.stride[0], "FAR": self._is_far(x)}
+        part = dw if chunks == 1 else self.scratch((chunks, *dw.shape))
+        step = DEPTHWISE_WEIGHT3.step((dy, x, part), sizes, macros, node=self.node,
+                                      flops=self.flops)
+        if chunks == 1:
+            return (step,)
+        return step, sum_axis_step(part, dw, self.spec, self.node)
+
+    def _is_far(self, x: Value) -> int:
+        c = self.conv
+        return int(self.spec.kind == "cpu" and c.stride == (1, 1) and x.nbytes > FAR_PICTURES)
 
     def _packed(self, w: Value, tile: dict[str, int], sizes: dict[str, int], turned: bool
                 ) -> tuple[Value, Step]:

@@ -36,6 +36,12 @@ class Conv:
         return self.inner == self.outer == 1 and self.groups > 1
 
     @property
+    def has_near_taps(self) -> bool:
+        """3 x 3 taps side by side, of pixels that are one or two apart."""
+        return (self.kernel == (3, 3) and self.dilation == (1, 1)
+                and self.stride in ((1, 1), (2, 2)))
+
+    @property
     def has_few_inner(self) -> bool:
         """Too few channels of x for a tap to be worth going to: pictures as they come."""
         return (self.groups == 1 and self.inner <= FEW_INNER and self.kernel[1] > 1

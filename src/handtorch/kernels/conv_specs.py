@@ -80,10 +80,21 @@ def _depthwise(defines: Defines, sizes: Sizes) -> Geometry:
     return (ceil_div(places, int(sizes["PLACES"])), blocks, step[0] * step[1]), (1, 1, 1)
 
 
+def _depthwise3(defines: Defines, sizes: Sizes) -> Geometry:
+    pairs = int(sizes["N"]) * ceil_div(int(sizes["OUT_H"]), 2)
+    blocks = ceil_div(int(sizes["C"]) // number(defines, "V"), int(sizes["VECTORS"]))
+    return (ceil_div(pairs, int(sizes["PAIRS"])), blocks, 1), (1, 1, 1)
+
+
 def _depthwise_weight(defines: Defines, sizes: Sizes) -> Geometry:
     lines = ceil_div(int(sizes["KH"]), int(sizes["LINES"]))
     blocks = ceil_div(int(sizes["C"]), panel_width(defines))
     return (blocks, lines, _chunks(sizes)), (1, 1, 1)
+
+
+def _depthwise_weight3(defines: Defines, sizes: Sizes) -> Geometry:
+    vectors = ceil_div(int(sizes["C"]), number(defines, "V"))
+    return (ceil_div(vectors, int(sizes["BLOCKS"])), 1, _chunks(sizes)), (1, 1, 1)
 
 
 PACK = Kernel("conv_pack", ("r", "w"), _pack,
@@ -103,9 +114,17 @@ DEPTHWISE = Kernel("depthwise", ("r", "r", "w"), _depthwise,
                    _ints("N", "C", *_IMAGES[4:], *_STEPS[:2], *_TAPS, "PLACES", "VECTORS"),
                    {"R": 8, "V": 4, "STEP_H": 1, "STEP_W": 1, **EPILOGUE},
                    space={"R": (4, 8), "V": (4, 8, 16)})
+DEPTHWISE3 = Kernel("depthwise3", ("r", "r", "w"), _depthwise3,
+                    _ints("N", "C", *_IMAGES[4:8], *_TAPS[:2], "PAIRS", "VECTORS"),
+                    {"V": 4, "STEP": 1, "TURNED": 0, **EPILOGUE}, space={"V": (4, 8, 16)})
 DEPTHWISE_WEIGHT = Kernel("depthwise_weight", ("r", "r", "w"), _depthwise_weight,
                           _ints("N", "C", *_IMAGES[4:], *_STRIDE, *_TAPS[:3], "ROWS", "LINES",
                                 "FAR"),
                           {"V": 4, "NV": 1, "TAPS": 1, "DOWN": 1, "SUMS": 1, "AWAY": 1},
                           space={"NV": (1, 2, 3, 4), "V": (4, 8, 16)})
-KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE_WEIGHT)
+DEPTHWISE_WEIGHT3 = Kernel("depthwise_weight3", ("r", "r", "w"), _depthwise_weight3,
+                           _ints("N", "C", *_IMAGES[4:8], *_TAPS[:2], "ROWS", "SOME",
+                                "BLOCKS"),
+                           {"V": 4, "STEP": 1, "FAR": 0}, space={"V": (4, 8, 16)})
+KERNELS = (PACK, TILE, WEIGHT, WEIGHT_PACKED, DEPTHWISE, DEPTHWISE3, DEPTHWISE_WEIGHT,
+           DEPTHWISE_WEIGHT3)

@@ -35,6 +35,11 @@ DEPTHWISE_SUMS = 18               # vectors of sums in registers, of a weight gr
                                   # where there are half as many registers
 DEPTHWISE_SHARES = 8              # of a weight gradient, for each core
 DEPTHWISE_CHUNK_PIXELS = 64       # at least, of dy in a partial sum: there is less to add up then
+DEPTHWISE3_CHUNK_PIXELS = 4096    # at most, of dy in an item of 3 x 3 taps
+DEPTHWISE3_SUM_PIXELS = 512       # about, in a sum in registers: each is added to the last
+DEPTHWISE3_ITEMS = 8              # for each core
+DEPTHWISE3_SHARES = 4             # for each core: an item more takes some 0.1 us
+LEAST_ROWS = {(1, 1): 5, (2, 2): 8}     # of dy by stride: in shorter ones pairs of rows do not pay
 MOST_TAPS = 8                     # side by side, whose sums are in registers; as many lines
 MOST_SUMS = 16                    # of taps that unroll.h can name
 CHUNK_PIXELS = 1024               # at least, of dy in a partial sum of a weight
@@ -75,11 +80,14 @@ class ConvPass(Problem):
 
     def forms(self) -> tuple[str, ...]:
         if self.op == "conv_grad_weight":
-            forms = (("depthwise_weight",) if self.conv.is_depthwise else
-                     ("conv_weight", "conv_weight_packed"))
+            if self.conv.is_depthwise:
+                near = ("depthwise_weight3",) if self.conv.has_near_taps else ()
+                return ("depthwise_weight", *near)
+            forms = ("conv_weight", "conv_weight_packed")
             return (*forms, "conv_weight_winograd") if is_right(self.conv, self.op) else forms
         if self.conv.is_depthwise:
-            return ("depthwise",)
+            direct = self.op == "conv" or self.conv.stride == (1, 1)
+            return ("depthwise", *(("depthwise3",) if direct and self.conv.has_near_taps else ()))
         forms = ("conv_direct" if self.op == "conv" else "conv_dot", "conv_packed")
         return (*forms, "conv_winograd") if is_right(self.conv, self.op) else forms
 
@@ -98,7 +106,7 @@ class ConvPass(Problem):
                 rows, columns = _sides(c.for_grad_weight(), macros["TURNED"])
                 return macros["R"] <= rows and (
                     macros["COPIED"] == 1 or panel_width(macros) <= columns)
-            case "depthwise":
+            case "depthwise" | "depthwise3" | "depthwise_weight3":
                 return macros["V"] <= c.groups
             case "depthwise_weight":
                 return (panel_width(macros) <= c.groups and c.kernel[1] % macros["TAPS"] == 0
@@ -117,9 +125,13 @@ class ConvPass(Problem):
         return (forward_sizes if self.op == "conv" else grad_input_sizes)(self.conv)
 
     def table_variant(self, spec: DeviceSpec) -> Variant:
+        return first_right(self.ranked(spec), self, spec)
+
+    def ranked(self, spec: DeviceSpec) -> Iterator[Variant]:
+        """What the tables know, the best first; some may not fit."""
         ranked = {"conv_weight": _weights, "depthwise": _depthwise,
                   "depthwise_weight": _depthwise_weights}.get(self.forms()[0], _sliding)
-        return first_right(ranked(self, spec), self, spec)
+        return ranked(self, spec)
 
 
 def _times(*numbers: int) -> str:
@@ -273,9 +285,13 @@ def _depthwise(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
     items = DEPTHWISE_ITEMS if spec.kind == "cpu" else 0
     wide = 16 if spec.kind == "cpu" else dividing_width(c.groups)
     usual = DEPTHWISE_PIXELS if columns > 4 else 4
+    near = [Variant.of("depthwise3", {"ITEMS": DEPTHWISE3_ITEMS * spec.compute_units, "V": width})
+            for width in (wide, 8, 4, 2, 1)]
+    yield from near if spec.kind == "cpu" else ()
     for rows in (usual, 4, 8, 1):
         for width in (wide, 8, 4, 2, 1):
             yield Variant.of("depthwise", {"ITEMS": items, "R": rows, "V": width})
+    yield from near
 
 
 def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]:
@@ -284,6 +300,10 @@ def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]
     widths = (min(16, spec.float_width) if whole else dividing_width(c.groups), 8, 4, 2, 1)
     sums = DEPTHWISE_SUMS if whole and spec.float_width >= 16 else DEPTHWISE_SUMS // 2
     items = DEPTHWISE_SHARES * spec.compute_units if whole else least_items(spec)
+    near = [Variant.of("depthwise_weight3", {"CHUNK": DEPTHWISE3_CHUNK_PIXELS,
+                                             "ITEMS": DEPTHWISE3_SHARES * spec.compute_units,
+                                             "V": width}) for width in widths]
+    yield from near if whole and c.y[1] >= LEAST_ROWS.get(c.stride, c.y[1] + 1) else ()
     for width in widths:
         for taps in (t for t in range(MOST_TAPS, 0, -1) if c.kernel[1] % t == 0):
             # Two vectors of channels side by side are worth more than another line of the kernel.
@@ -294,3 +314,4 @@ def _depthwise_weights(problem: ConvPass, spec: DeviceSpec) -> Iterator[Variant]
                 yield Variant.of("depthwise_weight", {
                     "CHUNK": DEPTHWISE_CHUNK_PIXELS, "DOWN": down, "ITEMS": items,
                     "LINES": 0 if whole else 1, "NV": many, "TAPS": taps, "V": width})
+    yield from near

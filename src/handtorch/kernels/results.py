@@ -37,8 +37,9 @@ def kernels_key() -> str:
     """Changes with the text of any kernel that a variant is built from."""
     names = ("gemm_register.cl", "gemm_dot.cl", "pack_b.cl", "bmm.cl", "bmm_dot.cl",
              "conv_tile.cl", "conv_pack.cl", "conv_weight.cl",
-             "conv_weight_packed.cl", "depthwise.cl", "depthwise_weight.cl",
-             "winograd.cl", "winograd_pack.cl", "winograd_weight.cl", "unroll.h")
+             "conv_weight_packed.cl", "depthwise.cl", "depthwise3.cl",
+             "depthwise_weight.cl", "depthwise_weight3.cl", "winograd.cl",
+             "winograd_pack.cl", "winograd_weight.cl", "unroll.h")
     text = "".join((files("handtorch.kernels") / name).read_text() for name in names)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

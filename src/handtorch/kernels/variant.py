@@ -119,7 +119,9 @@ FORMS: dict[str, dict[str, Container[int]]] = {
     "depthwise": {"ITEMS": range(65537), "R": _TILE["R"], "V": _TILE["V"]},
     "depthwise_weight": {**_SHARED, "DOWN": range(1, 9), "LINES": (0, 1),
                          "NV": range(1, 5), "TAPS": range(1, 9),
-                         "V": _TILE["V"]}}
+                         "V": _TILE["V"]},
+    "depthwise3": {"ITEMS": range(1, 65537), "V": _TILE["V"]},
+    "depthwise_weight3": {**_SHARED, "V": _TILE["V"]}}
 
 
 # Which kernel computes a form.
@@ -128,8 +130,9 @@ KERNELS = {"register": "gemm_register", "packed": "gemm_register", "dot": "gemm_
            "conv_direct": "conv_tile", "conv_packed": "conv_tile", "conv_dot": "conv_tile",
            "conv_winograd": "winograd", "conv_weight_winograd": "winograd_weight",
            "conv_weight": "conv_weight", "conv_weight_packed": "conv_weight_packed",
-           "depthwise": "depthwise",
-           "depthwise_weight": "depthwise_weight"}
+           "depthwise": "depthwise", "depthwise3": "depthwise3",
+           "depthwise_weight": "depthwise_weight",
+           "depthwise_weight3": "depthwise_weight3"}
 
 
 @cache

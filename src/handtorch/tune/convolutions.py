@@ -11,10 +11,18 @@ from typing import get_args
 from handtorch.graph.device_spec import DeviceSpec
 from handtorch.graph.node import Node
 from handtorch.kernels.conv_shapes import Conv, Pair, pixels_of_a_class
-from handtorch.kernels.conv_specs import DEPTHWISE, DEPTHWISE_WEIGHT, TILE, WEIGHT, WEIGHT_PACKED
+from handtorch.kernels.conv_specs import (
+    DEPTHWISE,
+    DEPTHWISE3,
+    DEPTHWISE_WEIGHT,
+    DEPTHWISE_WEIGHT3,
+    TILE,
+    WEIGHT,
+    WEIGHT_PACKED,
+)
 from handtorch.kernels.conv_tiles import ConvPass, Op, weight_share
 from handtorch.kernels.gemm_tiles import tuning_for
-from handtorch.kernels.variant import FORMS, Variant
+from handtorch.kernels.variant import FORMS, Variant, first_right
 from handtorch.tune.family import EPILOGUE, PLAIN, Family, cheapest, make_node
 
 _TILE: Mapping[str, Sequence[int]] = {"IMAGES_FIRST": (0, 1), **TILE.space}
@@ -29,9 +37,12 @@ _SPACES: Mapping[str, Mapping[str, Sequence[int]]] = {
                            "COPIED": (0, 1), "TURNED": (0, 1), **WEIGHT_PACKED.space},
     "depthwise": {"ITEMS": (0, 16, 64, 256), **DEPTHWISE.space, "R": (1, 2, 4, 8, 16),
                   "V": (1, 2, 4, 8, 16)},
+    "depthwise3": {"ITEMS": (2, 4, 8, 16, 64), **DEPTHWISE3.space, "V": (1, 2, 4, 8, 16)},
     "depthwise_weight": {"CHUNK": (16, 64, 256, 1024), "ITEMS": (16, 64, 256, 4096),
                          "DOWN": (1, 2, 3), "LINES": (0, 1), "TAPS": tuple(range(1, 9)),
-                         **DEPTHWISE_WEIGHT.space, "V": (1, 2, 4, 8, 16)}}
+                         **DEPTHWISE_WEIGHT.space, "V": (1, 2, 4, 8, 16)},
+    "depthwise_weight3": {"CHUNK": (1024, 4096, 16384), "ITEMS": (2, 4, 8, 16, 64),
+                          **DEPTHWISE_WEIGHT3.space, "V": (1, 2, 4, 8, 16)}}
 
 
 class Convolutions(Family[ConvPass]):
@@ -61,10 +72,10 @@ class Convolutions(Family[ConvPass]):
         return (PLAIN,) if "weight" in variant.form else (PLAIN, EPILOGUE)
 
     def from_table(self, form: str, problem: ConvPass, spec: DeviceSpec) -> Iterable[Variant]:
-        usual = problem.table_variant(spec)
         if form.startswith("depthwise"):
+            usual = first_right((v for v in problem.ranked(spec) if v.form == form), problem, spec)
             return _crossed(usual, self.space(form), ("R", "DOWN", "TAPS", "V", "NV", "ITEMS"))
-        tuning = tuning_for(spec)
+        usual, tuning = problem.table_variant(spec), tuning_for(spec)
         tiles = cheapest(tuning.dots if form == "conv_dot" else tuning.tiles,
                          *self.outputs(problem), spec, depth=64)
         if problem.op == "conv_grad_weight":
