@@ -72,7 +72,12 @@ def test_what_was_done_before_a_signal_is_in_the_run_file(
         time.sleep(60)
     monkeypatch.setattr(bench_run, "run", measured)
     before = signal.getsignal(signal.SIGTERM)
-    told = call("bench", "kernels", "--device", opencl_device.label, "--out", str(path))
+    # What a shell starts in the background ignores Ctrl-C; so may this process.
+    keyboard = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        told = call("bench", "kernels", "--device", opencl_device.label, "--out", str(path))
+    finally:
+        signal.signal(signal.SIGINT, keyboard)
     assert told == (code, "", "handtorch: interrupted\n")
     assert f"so far is in {path} and {path.with_suffix('.html')}" in capsys.readouterr().err
     run = read_run(path)

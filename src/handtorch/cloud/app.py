@@ -43,6 +43,7 @@ class Guarded:
         self._token = None if token is None else f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        receive, send = _hung_up(receive, send)
         if self._state.draining:
             send = _closing(send)
         if self._token is not None and scope["path"] not in OPEN:
@@ -52,6 +53,28 @@ class Guarded:
                     "WWW-Authenticate": "Bearer"}, close=True)).send(send)
                 return
         await self._app(scope, receive, send)
+
+
+def _hung_up(receive: Receive, send: Send) -> tuple[Receive, Send]:
+    """A client that hangs up is one that has disconnected. uvicorn may ask uvloop for more of it
+    before it has heard of that; uvloop then says that the handler of the connection is closed."""
+    def refuse_others(error: RuntimeError) -> None:
+        if "handler is closed" not in str(error):
+            raise error
+
+    async def received() -> Any:
+        try:
+            return await receive()
+        except RuntimeError as error:
+            refuse_others(error)
+            return {"type": "http.disconnect"}
+
+    async def sent(message: Any) -> None:
+        try:
+            await send(message)
+        except RuntimeError as error:
+            refuse_others(error)
+    return received, sent
 
 
 def _closing(send: Send) -> Send:
