@@ -56,24 +56,27 @@ class Guarded:
 
 
 def _hung_up(receive: Receive, send: Send) -> tuple[Receive, Send]:
-    """A client that hangs up is one that has disconnected. uvicorn may ask uvloop for more of it
-    before it has heard of that; uvloop then says that the handler of the connection is closed."""
-    def refuse_others(error: RuntimeError) -> None:
+    """A client that hangs up is one that has disconnected. Of several requests on one connection
+    uvicorn tells only the last one; for the others uvloop says that the handler of the connection
+    is closed. They are told here, or uvicorn would complain that they were never answered."""
+    def disconnect(error: RuntimeError) -> None:
         if "handler is closed" not in str(error):
             raise error
+        if (request := getattr(send, "__self__", None)) is not None:
+            request.disconnected = True
 
     async def received() -> Any:
         try:
             return await receive()
         except RuntimeError as error:
-            refuse_others(error)
+            disconnect(error)
             return {"type": "http.disconnect"}
 
     async def sent(message: Any) -> None:
         try:
             await send(message)
         except RuntimeError as error:
-            refuse_others(error)
+            disconnect(error)
     return received, sent
 
 
