@@ -75,7 +75,8 @@ def test_a_counter_of_a_tree_becomes_joules_of_operations(machine: Path, tmp_pat
     assert known or read < 100, [e.total_reason for e in parts]     # 200, unless others are busy
     held = [e for e in known if (e.low_j or 0) <= WATTS * e.seconds <= (e.high_j or 0)]
     late = (machine / "late").stat().st_size
-    assert len(held) >= 0.7 * len(known) or late > 10, f"{len(held)} of {len(known)}, {late} late"
+    missed = len(known) - len(held)                     # each may miss by chance, one alone too
+    assert missed <= max(1, 0.3 * len(known)) or late > 10, f"{missed} of {len(known)}, {late} late"
     assert "energy simulated by rapl" in run.table()
 
 
