@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import gc
 import multiprocessing
+import os
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from torch.utils.data import DataLoader, TensorDataset
 from handtorch.capture.until_written import Unwritten, until_written
 
 COUNT = 100
+SHARED = Path("/dev/shm")
+shares_memory = pytest.mark.skipif(
+    not os.access(SHARED, os.W_OK), reason=f"this user may not write to {SHARED}")
 
 
 def fresh() -> torch.Tensor:
@@ -32,7 +37,8 @@ def read(found: Unwritten | None, count: int = COUNT) -> list[float]:
     lambda x: x.add_(1), lambda x: x.numpy().fill(7), lambda x: x.detach().mul_(3),
     lambda x: np.from_dlpack(x).fill(7), lambda x: torch.add(x, 1, out=x), lambda x: x[3:].zero_(),
     lambda x: ctypes.memset(x.data_ptr(), 1, 8), lambda x: x.untyped_storage().fill_(1),
-    lambda x: x.set_(torch.ones(3)), lambda x: x.share_memory_().zero_(),
+    lambda x: x.set_(torch.ones(3)),
+    pytest.param(lambda x: x.share_memory_().zero_(), marks=shares_memory),
     lambda x: torch._foreach_mul_([x], 2.0)])
 def test_whoever_writes_is_given_a_copy(write: Callable[[torch.Tensor], Any]) -> None:
     x = fresh()
@@ -144,14 +150,16 @@ def sparse() -> Any:
 @pytest.mark.parametrize("made", [
     seen_by_numpy, seen_by_numpy_as_detached, from_numpy, given_to_dlpack, part_given_to_dlpack,
     of_a_whole_given_to_dlpack, of_a_whole_seen_by_numpy, one_of_two_parts, from_a_buffer,
-    shared_between_processes, transposed, with_a_gradient, a_parameter, on_no_device, sparse],
-    ids=lambda made: made.__name__)
+    pytest.param(shared_between_processes, marks=shares_memory, id="shared_between_processes"),
+    transposed, with_a_gradient, a_parameter, on_no_device, sparse],
+    ids=lambda made: getattr(made, "__name__", None))
 def test_what_others_could_write_to_unseen_is_not_taken(made: Callable[[], Any]) -> None:
     x, holder = made()
     assert until_written(x) is None
     del holder
 
 
+@shares_memory
 def test_a_loader_with_workers_has_shared_memory() -> None:
     (batch,) = next(iter(DataLoader(TensorDataset(fresh()), batch_size=5, num_workers=1)))
     assert until_written(batch) is None

@@ -108,6 +108,9 @@ class Course:
         self._err.flush()
 
 
+_FEW_SHARE = 0.1                    # of all that is counted: before it, no time is foretold
+
+
 class Count:
     """`timing launches: 12 of 40`, with the time left: on a terminal drawn anew on one line with
     the bar, elsewhere a line every few seconds. Used as a context: a bar ends with a line end."""
@@ -121,7 +124,9 @@ class Count:
         now_s = time.monotonic()
         if not done:
             self._began_s = now_s
-        left_s = (now_s - self._began_s) / done * (of - done) if 0 < done < of else None
+        # The first few are no measure of the others: what runs for the first time is compiled.
+        told = _FEW_SHARE * of <= done < of
+        left_s = (now_s - self._began_s) / done * (of - done) if done and told else None
         text = f"{self._text}: {done} of {of}"
         if self._drawn:
             wide = max(20, shutil.get_terminal_size().columns - 1)

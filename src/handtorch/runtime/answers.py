@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -19,6 +20,8 @@ def answer_parent(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> N
     # What a library prints is no answer: it goes where errors go.
     private = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)     # else it would come behind an error's end
     for line in sys.stdin:
         private.write(json.dumps(answer(json.loads(line))) + "\n")
         private.flush()
