@@ -67,8 +67,8 @@ def test_the_table_names_who_is_alive_and_what_it_costs(sheet: str) -> None:
     assert code == EXIT_OK
     assert lines[0] == "CharCNN, batch 8, on a phone (a sheet, phone.json)"
     assert any(line.startswith("alive at the peak") for line in lines)
-    assert lines[-1] == ("bytes held are arena and staging; slow-downs are estimated, not measured: "
-                         "on a device here, --measure times launches")
+    assert lines[-1] == ("bytes held are arena and staging; slow-downs are estimated, not "
+                         "measured: on a device here, --measure times launches")
     assert not any("largest batch" in line for line in lines)
 
 
